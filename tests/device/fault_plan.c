@@ -104,11 +104,11 @@ int stele_fault_plan_enter(struct stele_fault_plan *plan,
 {
 	int rc;
 
-	pthread_mutex_lock(&plan->lock);
+	test_lock_take(&plan->lock);
 	passage->number = plan->next_number++;
 	find_rule(plan, passage);
 	rc = add_entry(plan, passage);
-	pthread_mutex_unlock(&plan->lock);
+	test_lock_drop(&plan->lock);
 	return rc;
 }
 
@@ -116,9 +116,9 @@ uint64_t stele_fault_plan_count(struct stele_fault_plan *plan)
 {
 	uint64_t count;
 
-	pthread_mutex_lock(&plan->lock);
+	test_lock_take(&plan->lock);
 	count = plan->next_number;
-	pthread_mutex_unlock(&plan->lock);
+	test_lock_drop(&plan->lock);
 	return count;
 }
 
@@ -135,11 +135,11 @@ int stele_fault_plan_set_rules(struct stele_fault_plan *plan,
 	}
 	for (size_t i = 0; i < count; i++)
 		copy[i].rule = rules[i];
-	pthread_mutex_lock(&plan->lock);
+	test_lock_take(&plan->lock);
 	free(plan->rules);
 	plan->rules = copy;
 	plan->rule_count = count;
-	pthread_mutex_unlock(&plan->lock);
+	test_lock_drop(&plan->lock);
 	return 0;
 }
 
@@ -154,7 +154,7 @@ int stele_fault_plan_init(struct stele_fault_plan *plan,
 			  const struct stele_fault_rule *rules, size_t count)
 {
 	memset(plan, 0, sizeof(*plan));
-	pthread_mutex_init(&plan->lock, NULL);
+	test_lock_init(&plan->lock);
 	return stele_fault_plan_set_rules(plan, rules, count);
 }
 
@@ -163,7 +163,7 @@ void stele_fault_plan_release(struct stele_fault_plan *plan)
 	clear_log(plan);
 	free(plan->log);
 	free(plan->rules);
-	pthread_mutex_destroy(&plan->lock);
+	test_lock_destroy(&plan->lock);
 }
 
 /* ---- what tests ask ------------------------------------------------------ */
@@ -186,10 +186,10 @@ const struct stele_fault_entry *stele_fault_log(struct stele_device *dev,
 	struct stele_fault_plan *plan = stele_fault_plan_of(dev);
 	const struct stele_fault_entry *log;
 
-	pthread_mutex_lock(&plan->lock);
+	test_lock_take(&plan->lock);
 	*count = plan->log_count;
 	log = plan->log;
-	pthread_mutex_unlock(&plan->lock);
+	test_lock_drop(&plan->lock);
 	return log;
 }
 
@@ -197,16 +197,16 @@ void stele_fault_log_clear(struct stele_device *dev)
 {
 	struct stele_fault_plan *plan = stele_fault_plan_of(dev);
 
-	pthread_mutex_lock(&plan->lock);
+	test_lock_take(&plan->lock);
 	clear_log(plan);
-	pthread_mutex_unlock(&plan->lock);
+	test_lock_drop(&plan->lock);
 }
 
 void stele_fault_keep_data(struct stele_device *dev, bool keep)
 {
 	struct stele_fault_plan *plan = stele_fault_plan_of(dev);
 
-	pthread_mutex_lock(&plan->lock);
+	test_lock_take(&plan->lock);
 	plan->keep_data = keep;
-	pthread_mutex_unlock(&plan->lock);
+	test_lock_drop(&plan->lock);
 }

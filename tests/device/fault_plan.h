@@ -7,12 +7,12 @@
 #ifndef STELE_TESTS_DEVICE_FAULT_PLAN_H
 #define STELE_TESTS_DEVICE_FAULT_PLAN_H
 
-#include <pthread.h>
 
 #include "tests/device/fault.h"
+#include "tests/device/lock.h"
 
 struct stele_fault_plan {
-	pthread_mutex_t lock;
+	struct test_lock lock;
 	struct stele_fault_plan_rule *rules;
 	size_t rule_count;
 	uint64_t next_number;

@@ -10,7 +10,6 @@
 #include "tests/device/memory.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "format/checked.h"
 #include "lib/device/backend.h"
+#include "tests/device/lock.h"
 #include "tests/tap.h"
 
 #define MEMORY_ALIGN	 512
@@ -25,7 +25,7 @@
 
 struct memory {
 	struct stele_device base;
-	pthread_mutex_t lock;
+	struct test_lock lock;
 	uint8_t *bytes;
 	uint64_t size;
 };
@@ -65,9 +65,9 @@ static ssize_t memory_transfer(struct stele_device *dev, enum stele_op op,
 	struct memory *memory = (struct memory *)dev;
 	ssize_t res;
 
-	pthread_mutex_lock(&memory->lock);
+	test_lock_take(&memory->lock);
 	res = memory_copy(memory, op, data, offset, size);
-	pthread_mutex_unlock(&memory->lock);
+	test_lock_drop(&memory->lock);
 	return res;
 }
 
@@ -81,7 +81,7 @@ static void memory_close(struct stele_device *dev)
 {
 	struct memory *memory = (struct memory *)dev;
 
-	pthread_mutex_destroy(&memory->lock);
+	test_lock_destroy(&memory->lock);
 	munmap(memory->bytes, memory->size);
 	free(memory);
 }
@@ -174,7 +174,7 @@ int stele_device_open_memory(uint64_t size, uint32_t logical_block,
 		free(memory);
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&memory->lock, NULL);
+	test_lock_init(&memory->lock);
 	memory->size = size;
 	memory->base = (struct stele_device){
 		.ops = &memory_ops,
