@@ -10,6 +10,7 @@
 
 requires jq --version
 requires_ceph
+[ -n "${ceph_dir:-}" ] || ceph_new || skip_all "needs Ceph" # nobody else's operations are counted
 
 # connections CMD...: how many sockets it connects
 connections() {
