@@ -154,27 +154,6 @@ static int check_ids(const struct keys *keys, struct stele_dataset *ds, const ch
 	return 0;
 }
 
-/* What has a key that is left out needs no id: the library says which keys there are not. */
-static int leave_keys(const struct keys *keys, struct stele_dataset *ds, struct cmd_log *log,
-		      struct marks *marks)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < keys->count && !error; i++) {
-		const struct stele_key_ref *key = &keys->refs[i];
-		uint64_t id;
-
-		error = stele_dataset_lookup(ds, key->data, key->size, &id);
-		if (!error)
-			mark_set(marks, id, false);
-		else if (error == -ENOENT || error == -EINVAL)
-			error = 0;
-	}
-	if (error)
-		cmd_log_error(error, log->target);
-	return error;
-}
-
 static int collect(struct where *where, const struct marks *marks)
 {
 	where->ids = calloc(count_set(marks) + 1, sizeof(*where->ids));
@@ -201,8 +180,6 @@ static int look(struct where *where, const struct keys *keys, struct stele_datas
 		error = ask(where, ds, log, &marks);
 	for (size_t i = 0; i < keys->id_count && !error; i++)
 		mark_set(&marks, keys->ids[i], true);
-	if (!error)
-		error = leave_keys(keys, ds, log, &marks);
 	if (!error)
 		error = collect(where, &marks);
 	memcpy(where->digest, info.digest, sizeof(where->digest));

@@ -145,7 +145,7 @@ struct stele_deletions {
 	size_t size;
 	const struct stele_key_ref *keys; /* any order, repeats allowed */
 	size_t key_count;
-	const uint64_t *ids; /* in the base: any order, each once, and of none of the keys */
+	const uint64_t *ids; /* in the base: any order, each once; also of the keys */
 	size_t id_count;
 	/* 32 bytes: of the base to which the ids belong, in case its name has passed on; or NULL */
 	const uint8_t *base_digest;

@@ -319,6 +319,7 @@ struct by_id {
 	size_t count;
 	size_t *ends; /* by segment: of its own */
 	uint64_t *payload_sizes; /* by segment */
+	bool again; /* samples that are deleted already are passed over */
 };
 
 static int by_number(const void *a, const void *b)
@@ -377,15 +378,18 @@ static int log_id(const struct by_id *c, uint64_t id, int error)
 static int locate_ids(struct by_id *c)
 {
 	const uint32_t segment_count = c->txn->work->snapshot.segment_count;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < c->count; i++) {
 		const uint64_t id = c->numbers[i];
 		uint32_t segment;
-		int ret = stele_addition_locate(c->txn->work, id, &segment, &c->numbers[i]);
+		int ret = stele_addition_locate(c->txn->work, id, &segment, &c->numbers[kept]);
 
+		if (ret == -ENOENT && c->again)
+			continue;
 		if (ret < 0)
 			return log_id(c, id, ret);
-		c->ends[segment] = i + 1;
+		c->ends[segment] = ++kept;
 	}
 	for (uint32_t i = 1; i < segment_count; i++)
 		if (!c->ends[i])
@@ -424,9 +428,9 @@ static int delete_numbers(struct by_id *c)
 	return ret;
 }
 
-static int txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count)
+static int txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count, bool again)
 {
-	struct by_id c = {.txn = txn};
+	struct by_id c = {.txn = txn, .again = again};
 	int ret = begin_delete(txn, ids, count);
 
 	if (ret == 0)
@@ -443,10 +447,15 @@ static int txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t cou
 	return ret;
 }
 
+static int call_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count, bool again)
+{
+	return STELE_TXN_CALL(txn, txn_delete_ids(txn, ids, count, again),
+			  "cannot delete samples");
+}
+
 int stele_txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count)
 {
-	return STELE_TXN_CALL(txn, txn_delete_ids(txn, ids, count),
-			  "cannot delete samples");
+	return call_delete_ids(txn, ids, count, false);
 }
 
 static int set_note(struct stele_txn *txn, const char *note)
@@ -514,6 +523,7 @@ static int check_digest(const struct stele_txn *txn, const uint8_t *digest)
 	return -ESTALE;
 }
 
+/* Where the id of a sample is deleted already, a key has named it. */
 static int delete_all(struct stele_txn *txn, const struct stele_deletions *deleted)
 {
 	struct stele_deletions known;
@@ -523,7 +533,7 @@ static int delete_all(struct stele_txn *txn, const struct stele_deletions *delet
 		ret = check_digest(txn, known.base_digest);
 	if (ret == 0)
 		ret = stele_txn_delete(txn, known.keys, known.key_count);
-	return ret == 0 ? stele_txn_delete_ids(txn, known.ids, known.id_count) : ret;
+	return ret == 0 ? call_delete_ids(txn, known.ids, known.id_count, true) : ret;
 }
 
 static int snapshot_create(const char *target, const char *base,

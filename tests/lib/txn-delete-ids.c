@@ -206,6 +206,27 @@ static void test_other_base(void)
 	       "of that one");
 }
 
+/* A sample that its key and its id name is left out once. */
+static void test_both(void)
+{
+	const uint64_t ids[] = {9, 4, 5, 8}, twice[] = {7, 7};
+	const struct stele_key_ref both[] = {keys[8], keys[20], keys[5]};
+	struct stele_deletions deleted = {.size = sizeof(deleted),
+					  .keys = both,
+					  .key_count = 3,
+					  .ids = ids,
+					  .id_count = 4};
+	struct stele_snapshot_info info = {.size = sizeof(info)};
+
+	is_int(0, stele_snapshot_create(at("v5"), "v2", &deleted, NULL, NULL, &info),
+	       "keys, and ids of some of them");
+	is_uint(COUNT - 5, info.sample_count, "each is left out once");
+	deleted.ids = twice;
+	deleted.id_count = 2;
+	is_int(-EINVAL, stele_snapshot_create(at("v6"), "v2", &deleted, NULL, NULL, NULL),
+	       "an id twice is one too many");
+}
+
 int main(void)
 {
 	plan_lazy();
@@ -215,6 +236,7 @@ int main(void)
 	test_wrong(0);
 	test_wrong(STELE_DRY_RUN);
 	test_other_base();
+	test_both();
 	is_int(0, stele_verify(image, NULL, NULL), "sound");
 	return done();
 }
