@@ -88,8 +88,8 @@ static const struct {
 	{-EEXIST, NULL, "as well as a file", NULL},
 	{-EEXIST, " build append ", "changed while it was read", WHEN_QUIET},
 	{-EEXIST, " webdataset ", "has the key '",
-	 "members of one sample have to follow each other in one archive, as 'tar --sort=name' puts "
-	 "them, and no other archive may have that sample"},
+	 "members of one sample have to follow each other in one archive, as 'tar --sort=name' "
+	 "puts them, and no other archive may have that sample"},
 	{-EEXIST, " build append ", "has the key '", "keys are unique: rename one of the two"},
 	{-EEXIST, " build ", "that can be undeleted",
 	 "use 'stele append' to add a snapshot to it, or 'stele snapshot undelete' to have one "

@@ -239,8 +239,8 @@ is 3 "$status" "damage: status 3"
 holds "damage: counted, the rest delivered" \
 	".failed == 4 and .samples == 4 * $count and .bytes == 4 * ($sum - 4096)"
 id=$(stele ls -l "$tmp/bad" 12 | awk '$NF == "12" { print $1 }')
-ok "damage: says which" grep -q "^stele: 4 of 72 samples.*, the first sample #$id '12': " <<<"$err" ||
-	diag "$err"
+ok "damage: says which" grep -q "^stele: 4 of 72 samples.*, the first sample #$id '12': " \
+	<<<"$err" || diag "$err"
 bench --epochs=100 "$tmp/bad"
 ok "damage: does not say so a hundred times" test "$(wc -l <<<"$err")" -lt 20
 bench --epochs=1 --verify=none "$tmp/bad"
