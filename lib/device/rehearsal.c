@@ -223,6 +223,8 @@ static int resize(struct stele_device *dev, uint64_t size)
 {
 	struct rehearsal *r = (struct rehearsal *)dev;
 
+	if (r->space >= 0 && size > r->size && stele_reserve_check_size(r->space, size, &dev->log))
+		return -EFBIG;
 	pthread_mutex_lock(&r->lock);
 	r->size = size;
 	if (r->target_end > size)

@@ -10,15 +10,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/device/stack.h"
 
 #define EXTENTS 64u /* that the kernel is asked for at a time */
 
@@ -252,13 +259,80 @@ void stele_reserved_release(struct stele_reserved *reserved)
 	memset(reserved, 0, sizeof(*reserved));
 }
 
+/* ---- limits of a filesystem -------------------------------------------------- */
+
+/* Blocks that ext4 keeps for itself: they count as free, and nobody gets them. */
+static uint64_t kept_blocks(int fd)
+{
+	char place[PATH_MAX], path[PATH_MAX + 32];
+	unsigned long long count = 0;
+	struct stat st;
+	FILE *file;
+
+	if (fstat(fd, &st) < 0 || stele_stack_place(st.st_dev, place))
+		return 0;
+	snprintf(path, sizeof(path), "/sys/fs/ext4%s/reserved_clusters", strrchr(place, '/'));
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%llu", &count) != 1)
+		count = 0;
+	fclose(file);
+	return count;
+}
+
 /* Of what a filesystem keeps for root, root gets some. */
 int stele_reserve_free(int fd, uint64_t *bytes)
 {
+	uint64_t blocks, kept = kept_blocks(fd);
 	struct statvfs fs;
 
 	if (fstatvfs(fd, &fs) < 0)
 		return -errno;
-	*bytes = (uint64_t)(geteuid() ? fs.f_bavail : fs.f_bfree) * fs.f_frsize;
+	blocks = fs.f_bfree > kept ? fs.f_bfree - kept : 0;
+	*bytes = (geteuid() ? fs.f_bavail : blocks) * fs.f_frsize;
 	return 0;
+}
+
+/* The kernel refuses to seek to where its filesystem can have nothing. */
+static bool can_be(int fd, uint64_t size)
+{
+	return lseek(fd, (off_t)size, SEEK_SET) >= 0 || errno != EINVAL;
+}
+
+static uint64_t size_max(int fd)
+{
+	uint64_t least = 0, most = INT64_MAX;
+	struct rlimit limit;
+
+	while (least < most) {
+		const uint64_t middle = most - (most - least) / 2;
+
+		if (can_be(fd, middle))
+			least = middle;
+		else
+			most = middle - 1;
+	}
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < least)
+		least = limit.rlim_cur;
+	return least;
+}
+
+int stele_reserve_check_size(int fd, uint64_t size, const struct stele_log *log)
+{
+	const int temporary = openat(fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	const int file = temporary >= 0 ? temporary : fd;
+	struct stat st;
+	uint64_t most;
+
+	if (fstat(file, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	most = size_max(file);
+	if (temporary >= 0)
+		close(temporary);
+	if (size <= most)
+		return 0;
+	stele_log_error(log, "it would have %" PRIu64 " bytes, and files have up to %" PRIu64
+			" there", size, most);
+	return -EFBIG;
 }

@@ -42,6 +42,12 @@ int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t from,
  * keeps for its own use. 0; errno.
  */
 int stele_reserve_free(int fd, uint64_t *bytes);
+/*
+ * Can a file have that many bytes, by its filesystem and the limit of this process? `fd`: it,
+ * or the directory where it is to be made. Nothing is written. Return: 0 (also where it cannot
+ * be told); -EFBIG (logged, with what it can have).
+ */
+int stele_reserve_check_size(int fd, uint64_t size, const struct stele_log *log);
 /* Idempotent on a zeroed struct. */
 void stele_reserved_release(struct stele_reserved *reserved);
 

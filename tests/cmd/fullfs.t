@@ -72,6 +72,19 @@ all_new "is full" "$free"
 says "is full" "$free" append "$tmp/big" "$image@v4"
 must umount "$tmp/mnt"
 
+# Some of what counts as free it keeps for itself, from root, too.
+fs=ext4
+must mkfs.ext4 -q -F "$loop"
+must mount "$loop" "$tmp/mnt"
+make $fs
+fill
+for dry in --dry-run ""; do
+	says "is full" "$free" build $dry "$tmp/src" "$tmp/mnt/new"
+	says "is full" "$free" append $dry "$tmp/big" "$image@v4"
+	says "is full" "$free" resize $dry --size=8M "$image"
+done
+must umount "$tmp/mnt"
+
 fs=inodes
 must mount -t tmpfs -o size=40m,nr_inodes=3 none "$tmp/mnt"
 make $fs

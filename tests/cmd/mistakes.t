@@ -354,10 +354,15 @@ run stele unmap .x
 is 2 "$status" "unmap: a name that nothing can have is wrong usage, as map says" || diag "$err"
 mkdir "$tmp/limited"
 head -c 300000 /dev/zero >"$tmp/limited/file"
-(ulimit -f 100; exec stele build "$tmp/limited" "$tmp/limited.stele") >>"$tmp/log" 2>"$tmp/.limited"
-is 1 "$?" "ulimit -f: an error, no signal" || diag "$(<"$tmp/.limited")"
-ok "ulimit -f: said, with the next step" grep -q "^hint: .*ulimit -f" "$tmp/.limited" ||
-	diag "$(<"$tmp/.limited")"
+for dry in --dry-run ""; do
+	(ulimit -f 100; exec stele build $dry "$tmp/limited" "$tmp/limited.stele") \
+		>>"$tmp/log" 2>"$tmp/.limited"
+	is 1 "$?" "ulimit -f: an error, no signal $dry" || diag "$(<"$tmp/.limited")"
+	ok "ulimit -f: said, with the next step $dry" grep -q "^hint: .*ulimit -f" "$tmp/.limited" ||
+		diag "$(<"$tmp/.limited")"
+	ok "ulimit -f: how much is possible $dry" \
+		grep -q "files have up to 102400 there" "$tmp/.limited"
+done
 ok "ulimit -f: no half of an image is left" test ! -e "$tmp/limited.stele"
 says 1 "" snapshot delete image@nope
 ok "snapshot delete: says that it cannot delete" grep -q "cannot delete snapshot 'nope'" <<<"$err"

@@ -110,6 +110,8 @@ static int file_resize(struct stele_device *dev, uint64_t size)
 	struct stele_file *file = (struct stele_file *)dev;
 	const uint64_t old = atomic_load(&file->size);
 
+	if (size > old && stele_reserve_check_size(dev->fd, size, &dev->log))
+		return -EFBIG;
 	if (size < old) /* first: it is we who cut it off */
 		atomic_store(&file->size, size);
 	if (ftruncate(dev->fd, (off_t)size)) {
@@ -133,6 +135,8 @@ static int file_grow(struct stele_device *dev, uint64_t size)
 	uint64_t now;
 	int rc = stele_file_check_whole(dev);
 
+	if (!rc)
+		rc = stele_reserve_check_size(dev->fd, size, &dev->log);
 	if (!rc)
 		rc = stele_reserve(&file->reserved, dev->fd, last, size - last);
 	while (!rc && fallocate(dev->fd, 0, (off_t)size - 1, 1))
