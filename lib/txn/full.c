@@ -16,6 +16,15 @@
 
 /* Of the commit that makes room, of this one, and of the next one, which is reserved then. */
 #define CATALOGS 3u
+/* Of the first alone: this one may do with less, at the cost of the image's older generation. */
+#define CATALOGS_LEAST 1u
+
+/* What is given up for room, each with those before. */
+enum give {
+	GIVE_TREES,	/* parts of trees of files that others have replaced: nothing is lost */
+	GIVE_UNUSED,	/* what gc frees, deleted snapshots, too */
+	GIVE_SNAPSHOTS, /* and snapshots that need not stay */
+};
 
 /* The one that has to stay. NULL: there is none. */
 static const struct stele_txn_snapshot *base_of(const struct stele_txn *txn)
@@ -35,10 +44,9 @@ static bool has(const struct stele_txn_snapshot *snapshot, uint64_t segment_id)
 }
 
 /*
- * Does gc free it? `others`: after the snapshots were deleted that need not stay. What this
- * transaction has added is not unused yet, and no snapshot has it.
+ * Does gc free it? What this transaction has added is not unused yet, and no snapshot has it.
  */
-static bool goes(const struct stele_txn *txn, uint32_t index, const bool *used, bool others)
+static bool goes(const struct stele_txn *txn, uint32_t index, const bool *used, enum give give)
 {
 	const struct stele_catalog_segment *segment = &txn->segments[index];
 
@@ -46,8 +54,8 @@ static bool goes(const struct stele_txn *txn, uint32_t index, const bool *used, 
 	    stele_txn_has_part(txn, segment->id))
 		return false;
 	if (segment->unused_since)
-		return true;
-	return others && used[index] && !has(base_of(txn), segment->id);
+		return give >= GIVE_UNUSED || stele_catalog_is_tree(segment);
+	return give == GIVE_SNAPSHOTS && used[index] && !has(base_of(txn), segment->id);
 }
 
 /* Is there a piece of so many bytes? Then it is none any more. */
@@ -59,13 +67,14 @@ static int take(struct stele_extents *left, uint64_t size, uint64_t end)
 	return ret < 0 ? ret : stele_extents_add(left, offset, size);
 }
 
-/* Do so many bytes fit once that is done? */
-static bool fits(const struct stele_txn *txn, uint64_t size, bool others)
+/* Do so many bytes and catalogs fit once that is given up? */
+static bool fits(const struct stele_txn *txn, uint64_t size, enum give give,
+		 unsigned int catalogs)
 {
 	const struct stele_superblock *sb = &txn->image->sb;
 	struct stele_extents left = {0};
 	uint64_t catalog;
-	bool *used = NULL;
+	bool *used = NULL, frees = false;
 	int ret = stele_txn_commit_size(txn, &catalog);
 
 	if (ret == 0)
@@ -73,16 +82,18 @@ static bool fits(const struct stele_txn *txn, uint64_t size, bool others)
 	if (ret == 0 && sb->state == STELE_STATE_READY)
 		ret = stele_extents_add(&left, sb->catalog_offset, sb->catalog_size);
 	for (uint32_t i = 0; ret == 0 && i < txn->segment_count; i++)
-		if (!goes(txn, i, used, others))
+		if (goes(txn, i, used, give))
+			frees = true;
+		else
 			ret = stele_extents_add(&left, txn->segments[i].offset,
 						txn->segments[i].size);
 	if (ret == 0)
 		ret = take(&left, size, txn->image_size);
-	for (uint32_t i = 0; ret == 0 && i < CATALOGS; i++)
+	for (uint32_t i = 0; ret == 0 && i < catalogs; i++)
 		ret = take(&left, catalog, txn->image_size);
 	stele_extents_release(&left);
 	free(used);
-	return ret == 0;
+	return ret == 0 && (frees || give != GIVE_TREES); /* lists are no segments */
 }
 
 /* Bytes of the largest piece that is free; as far as is known. */
@@ -109,9 +120,11 @@ int stele_txn_log_no_space(const struct stele_txn *txn, uint64_t size)
 		stele_device_size(txn->image->dev, &target_size);
 	if (target_size >= txn->image_size + size)
 		advice = "its target has more: resize it";
-	else if (fits(txn, size, false))
+	else if (fits(txn, size, GIVE_UNUSED, CATALOGS))
 		advice = "free some with gc, or take a larger target";
-	else if (txn->snapshot_count > 1 && fits(txn, size, true))
+	else if (fits(txn, size, GIVE_TREES, CATALOGS_LEAST))
+		advice = "free some with gc, which may be enough, or take a larger target";
+	else if (txn->snapshot_count > 1 && fits(txn, size, GIVE_SNAPSHOTS, CATALOGS))
 		advice = "take a larger target, or delete snapshots that are not needed any "
 			 "more, and free their space with gc";
 	stele_txn_commit_size(txn, &catalog);

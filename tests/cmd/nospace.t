@@ -124,6 +124,17 @@ for more in 8192 12288; do
 	is "$((1 - status))" "$named" "$more bytes to spare: gc is named if it helps" || diag "$err"
 done
 
+# To give up parts of a tree of files that others have replaced costs nothing.
+must stele build -q --posix "$tmp/1" "$tmp/tree.stele@v1"
+must stele append -q "$tmp/2" "$tmp/tree.stele@v2"
+tree=$(losetup -f --show "$tmp/tree.stele") && cleanup losetup -d "$tree"
+run stele snapshot delete "$tree@v1"
+is 1 "$status" "no room to delete a snapshot of a tree of files"
+advice "; free some with gc, which may be enough, or take a larger target" "gc of its old parts"
+must stele gc --apply --force "$tree" >/dev/null
+run stele snapshot delete "$tree@v1"
+is 0 "$status" "which is enough" || diag "$err"
+
 # Where samples wait that come through a pipe.
 mkdir "$tmp/small"
 must mount -t tmpfs -o size=64k none "$tmp/small"
