@@ -26,10 +26,33 @@ static bool is_erofs(const char *target)
 	return info.tree_size;
 }
 
+/* Does block 0 show another tree than the image has, as after an interrupted writer? */
+static bool shows_other(const char *target)
+{
+	struct stele_repair_report report = {.size = sizeof(report)};
+
+	return !stele_repair(target, &STELE_OPTS(stele_repair_opts, .flags = STELE_DRY_RUN),
+			     &report) &&
+	       report.wrong_front;
+}
+
+static void tell(const char *target, bool on, bool was, bool other, bool dry_run)
+{
+	if (was == on && other)
+		printf("'%s' was %s; block 0 %s rewritten, to show that\n", target,
+		       on ? "an EROFS already" : "no EROFS", dry_run ? "would be" : "is");
+	else if (was == on)
+		printf("'%s' was %s\n", target, on ? "an EROFS already" : "no EROFS");
+	else if (dry_run)
+		printf("would make '%s' %s\n", target, on ? "an EROFS, too" : "no EROFS any more");
+	if (dry_run)
+		puts("dry run: nothing was written");
+}
+
 static int run(const char *target, bool on, bool dry_run)
 {
 	struct cmd_log log = {.target = target};
-	const bool same = is_erofs(target) == on;
+	const bool was = is_erofs(target), other = was == on && shows_other(target);
 	int error = stele_posix(target, on,
 				&STELE_OPTS(stele_txn_opts, .log = cmd_log_line,
 					    .log_user = &log,
@@ -37,13 +60,14 @@ static int run(const char *target, bool on, bool dry_run)
 
 	if (error)
 		cmd_log_error(error, target);
-	else if (same)
-		printf("'%s' was %s\n", target, on ? "an EROFS already" : "no EROFS");
-	else if (dry_run)
-		printf("would make '%s' %s\n", target, on ? "an EROFS, too" : "no EROFS any more");
-	if (!error && dry_run)
-		puts("dry run: nothing was written");
+	else
+		tell(target, on, was, other, dry_run);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+}
+
+static bool is_switch(const char *word)
+{
+	return !strcmp(word, "on") || !strcmp(word, "off");
 }
 
 int cmd_posix(const struct cmd *cmd, int argc, char **argv)
@@ -53,11 +77,12 @@ int cmd_posix(const struct cmd *cmd, int argc, char **argv)
 
 	while ((c = cmd_option(cmd, argc, argv, "nh", longopts)) != -1)
 		dry_run |= c == 'n';
-	if (argc - optind != 2)
+	if (argc - optind == 2 && !is_switch(argv[optind]) && is_switch(argv[optind + 1]))
+		return cmd_misuse(cmd, "posix needs %s first, and then the TARGET",
+				  argv[optind + 1]);
+	if (argc - optind != 2 || !is_switch(argv[optind]))
 		return cmd_misuse(cmd, "posix needs on or off, and a TARGET");
 	on = !strcmp(argv[optind], "on");
-	if (!on && strcmp(argv[optind], "off"))
-		return cmd_misuse(cmd, "posix needs on or off, and a TARGET");
 	if (cmd_check_whole(cmd->name, argv[optind + 1]) >= 0)
 		return CMD_USAGE;
 	return run(argv[optind + 1], on, dry_run);

@@ -127,7 +127,10 @@ static int narrow(const struct mounting *mounting, char *why)
 	umount2(mounting->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 	if (!error)
 		error = place(clone, mounting->path);
-	if (error)
+	if (error == -ENOENT)
+		snprintf(why, MOUNT_WHY_SIZE, "snapshot '%s' is not shown: a writer was "
+			 "interrupted", mounting->snapshot);
+	else if (error)
 		snprintf(why, MOUNT_WHY_SIZE, "snapshot '%s' has no directory: %s",
 			 mounting->snapshot, strerror(-error));
 	if (clone >= 0)

@@ -195,6 +195,8 @@ static const char *remedy(const struct found *found, int error)
 		return "'stele posix on' makes it mountable, or use --via=fuse";
 	if (error == -EPERM || error == -EACCES)
 		return "run it as root, or use --via=fuse";
+	if (error == -ENOENT)
+		return "run 'stele posix on' once the image is not mounted, or use --via=fuse";
 	return "use --via=fuse";
 }
 

@@ -127,7 +127,17 @@ for via in auto erofs; do
 		diag "$err"
 	must stele umount mnt
 done
-must stele posix on behind.stele
+run stele mount --via erofs behind.stele@v3 mnt
+is "1 stele: cannot mount 'behind.stele@v3': snapshot 'v3' is not shown: a writer was interrupted
+hint: run 'stele posix on' once the image is not mounted, or use --via=fuse" "$status $err" \
+	"the snapshot alone: so is it"
+wrong="'behind.stele' was an EROFS already; block 0"
+run stele posix -n on behind.stele
+is "0 $wrong would be rewritten, to show that" "$status ${out%%$'\n'*}" "a dry run says so, too"
+run stele posix on behind.stele
+is "0 $wrong is rewritten, to show that" "$status $out" "and posix on"
+run stele posix on behind.stele
+is "0 ${wrong%%;*}" "$status $out" "once"
 run stele mount behind.stele mnt
 is "0 stele: 'mnt' is mounted via erofs v1 v2 v3" "$status $err $(names)" "posix on helps"
 must stele umount mnt
