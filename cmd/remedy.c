@@ -72,6 +72,9 @@
 #define OTHER_FIELDS                                                         \
 	"append what the image was built from, as it is now; 'stele build' makes an image of " \
 	"its own of what has other fields"
+#define IN_USE "try again when nothing else uses it"
+#define CUT_OFF "bytes, but its target only"
+#define FULL_SIZE "give the target its full size again, or copy the image anew"
 #define NOT_EVEN_ROOT                                                        \
 	"not even root may: see whether it is immutable (lsattr), or on an " \
 	"NFS that squashes root"
@@ -130,12 +133,13 @@ static const struct {
 	 "use --grace=DURATION to let them finish, or --force"},
 	{-EBUSY, NULL, "unmap it", UNMAP},
 	{-EBUSY, NULL, "is a mapping of", UNMAP ", and name the target itself"},
+	{-EBUSY, NULL, "mounted, held, or open elsewhere", IN_USE},
 	{-EBUSY, NULL, "mounted", "unmount it first"},
 	{-EBUSY, NULL, "is swap", "run swapoff first"},
-	{-EBUSY, NULL, NULL, "try again when nothing else uses it"},
+	{-EBUSY, NULL, NULL, IN_USE},
 	{-EINPROGRESS, " copy ", "unfinished image",
 	 "SOURCE is not complete: finish its build, or run 'stele build --force' again"},
-	{-ENODATA, " copy ", "bytes, but its target only",
+	{-ENODATA, " copy ", CUT_OFF,
 	 "give SOURCE its full size again, or copy the snapshot from elsewhere"},
 	{-ENODATA, " build copy ", NULL, NULL},
 	{-EINPROGRESS, NULL, "being written by", "wait until that has ended"},
@@ -143,8 +147,7 @@ static const struct {
 	 "wait until that has ended; if it was interrupted, run it again with --force"},
 	{-EINPROGRESS, NULL, "unfinished image",
 	 "run 'stele build --force' or 'stele copy --force' again"},
-	{-ENODATA, NULL, "bytes, but its target only",
-	 "give the target its full size again, or copy the image anew"},
+	{-ENODATA, NULL, CUT_OFF, FULL_SIZE},
 	{-EOPNOTSUPP, " snapshot ", "multiples of 4096",
 	 "run 'stele posix off' first; before it is on again, 'stele compact --granule=4096' makes "
 	 "a snapshot of it that can be files"},
@@ -575,6 +578,19 @@ static bool suggest_loop(int error, const char *line, const char *target)
 	return true;
 }
 
+/* A loop device has the size that its file had when it was attached. */
+static bool suggest_grown(int error, const char *line, const char *target)
+{
+	char *path = error == -ENODATA && strstr(line, CUT_OFF) ? cmd_path_of(target) : NULL;
+	const bool loop = path && !strncmp(path, "/dev/loop", strlen("/dev/loop"));
+
+	if (loop)
+		cmd_hint("if its file has grown, 'losetup -c %s' tells the device; else " FULL_SIZE,
+			 path);
+	free(path);
+	return loop;
+}
+
 /* "SOURCE IMAGE NAME" for "SOURCE IMAGE@NAME". */
 static bool suggest_snapshot(const char *verb)
 {
@@ -613,7 +629,7 @@ void remedy_print(const char *verb, int error, const char *line,
 	if (error == -ENOENT && target)
 		remedy_path(target);
 	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target) ||
-		       suggest_loop(error, line, target)))
+		       suggest_loop(error, line, target) || suggest_grown(error, line, target)))
 		return;
 	if (error && suggest_snapshot(verb))
 		return;

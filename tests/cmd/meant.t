@@ -184,4 +184,22 @@ hints "" "no other index" build none n1.stele
 hints "" "not if it is given" build --from=dir mds n2.stele
 hints "" "nor if it shall be quiet" build -q mds n3.stele
 
+# ---- a file that has grown under a loop device ----
+
+if [ "$(id -u)" = 0 ]; then
+	must stele build -q src grown.stele@v1
+	loop=$(losetup -r -f --show grown.stele) && cleanup losetup -d "$loop"
+	mkdir grown
+	head -c 300K /dev/urandom >grown/x
+	must stele append -q grown grown.stele@v2
+	hints "if its file has grown, 'losetup -c $loop' tells the device; else give the target `
+		`its full size again, or copy the image anew" \
+		"a loop device as large as its file was" ls "$loop@v2"
+	is 3 "$status" "which is no whole image"
+	must losetup -c "$loop"
+	ok "losetup -c helps" stele ls "$loop@v2" >"$tmp/null"
+else
+	skip_block 4 "needs root"
+fi
+
 done_testing

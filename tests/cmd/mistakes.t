@@ -358,8 +358,8 @@ for dry in --dry-run ""; do
 	(ulimit -f 100; exec stele build $dry "$tmp/limited" "$tmp/limited.stele") \
 		>>"$tmp/log" 2>"$tmp/.limited"
 	is 1 "$?" "ulimit -f: an error, no signal $dry" || diag "$(<"$tmp/.limited")"
-	ok "ulimit -f: said, with the next step $dry" grep -q "^hint: .*ulimit -f" "$tmp/.limited" ||
-		diag "$(<"$tmp/.limited")"
+	ok "ulimit -f: said, with the next step $dry" \
+		grep -q "^hint: .*ulimit -f" "$tmp/.limited" || diag "$(<"$tmp/.limited")"
 	ok "ulimit -f: how much is possible $dry" \
 		grep -q "files have up to 102400 there" "$tmp/.limited"
 done
