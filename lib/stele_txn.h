@@ -57,7 +57,8 @@ struct stele_create_opts {
 	const char *backend;
 	const char *label;   /* of the image; NULL: "" */
 	const uint8_t *uuid; /* 16 bytes; NULL: random. Given, the same puts are the same bytes */
-	uint64_t file_size;  /* of a file or RBD image, a multiple of 4096; 0: to fit */
+	/* Of a file or RBD image, a multiple of 4096, which the first commit keeps to; 0: to fit */
+	uint64_t file_size;
 	int64_t time;	     /* of the image and its snapshots; 0: now, or $SOURCE_DATE_EPOCH */
 	uint32_t flags;	     /* STELE_FORCE: whatever the target holds is lost; STELE_DRY_RUN */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */

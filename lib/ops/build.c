@@ -370,6 +370,7 @@ static int begin_new(struct stele_txn *txn, struct stele_claim *claim,
 		ret = stele_txn_on_claim(txn, claim, &what, &builder->log);
 	txn->target = *target;
 	txn->reproducible = opts->uuid;
+	txn->sized = opts->file_size;
 	txn->progress = opts->progress;
 	txn->progress_user = opts->progress_user;
 	*target = (struct stele_target){0};

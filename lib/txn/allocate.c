@@ -153,11 +153,10 @@ void stele_txn_give_back(struct stele_txn *txn)
 int stele_txn_make_larger(struct stele_txn *txn, uint64_t size,
 			   uint64_t align)
 {
-	struct stele_device *dev = txn->image->dev;
 	uint64_t end = stele_extents_end(&txn->used);
 	int ret;
 
-	if (!dev->resizable || !checked_round_up(end, align, &end) ||
+	if (!stele_txn_is_elastic(txn) || !checked_round_up(end, align, &end) ||
 	    !range_ok(end, size, STELE_IMAGE_SIZE_MAX))
 		return stele_txn_log_no_space(txn, size);
 	end += size;
@@ -284,7 +283,7 @@ int stele_txn_allocate(struct stele_txn *txn, uint64_t size, uint64_t align,
 	if (ret < 0)
 		return ret;
 	txn->takes = true;
-	return txn->image->dev->resizable ? 0 : leave_room(txn);
+	return stele_txn_is_elastic(txn) ? 0 : leave_room(txn);
 }
 
 int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t next,
@@ -293,7 +292,7 @@ int stele_txn_allocate_again(struct stele_txn *txn, uint64_t size, uint64_t next
 	struct wanted wanted = {next, STELE_BLOCK_SIZE, 0};
 	int ret = allocate(txn, size, 0, offset);
 
-	if (ret < 0 || !next || !txn->takes || txn->image->dev->resizable)
+	if (ret < 0 || !next || !txn->takes || stele_txn_is_elastic(txn))
 		return ret;
 	ret = look_for_extent(txn, &wanted);
 	return ret == -ENOSPC ? stele_txn_log_no_space(txn, next) : ret;

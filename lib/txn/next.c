@@ -326,13 +326,13 @@ static int find_place(struct stele_txn *txn, struct next *next)
 {
 	const struct stele_log log = txn->image->log;
 	const uint64_t image_size = txn->image_size;
-	const bool resizable = txn->image->dev->resizable;
+	const bool elastic = stele_txn_is_elastic(txn);
 	struct stele_log_held held;
 	int ret;
 
 	stele_log_hold(&held, &log);
 	txn->image->log = held.log;
-	ret = place_in(txn, next, resizable);
+	ret = place_in(txn, next, elastic);
 	if (is_full(ret) && !stele_device_snaps(txn->image->dev)) {
 		txn->image_size = image_size;
 		if (give_up_older(txn, next) == 0 &&
@@ -341,7 +341,7 @@ static int find_place(struct stele_txn *txn, struct next *next)
 	}
 	txn->image->log = log;
 	stele_log_end(&held, ret < 0);
-	if (ret == -ENOSPC && !resizable)
+	if (ret == -ENOSPC && !elastic)
 		stele_txn_log_no_space(txn, next->most);
 	if (ret == -EOVERFLOW)
 		stele_log_error(&txn->image->log,

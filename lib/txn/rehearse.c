@@ -32,6 +32,7 @@ static int copy_changes(const struct stele_txn *from, struct stele_txn *to)
 	to->posix = from->posix;
 	to->renew = from->renew;
 	to->image_size = from->image_size;
+	to->sized = from->sized;
 	to->time = from->time;
 	to->force = from->force;
 	to->revoke = from->revoke;

@@ -143,12 +143,22 @@ struct stele_txn {
 
 	struct stele_extents used; /* by any superblock copy, or handed out */
 	uint64_t image_size;	   /* grows with the target, see grow */
+	bool sized;		   /* no commit of a new image makes it larger than was asked for */
 	uint64_t old_target_size;  /* before we made it grow; 0: we did not */
 	bool stale;		   /* `used` is of before a commit */
 	bool reserved;		   /* blocks of a file, see stele_txn_give_back() */
 	bool takes;		   /* the next generation has more than this one */
 	uint64_t written_size; /* bytes since it began, metadata too: as of the last commit */
 };
+
+/* Is the target made larger where there is no room? */
+static inline bool stele_txn_is_elastic(const struct stele_txn *txn)
+{
+	const struct stele_image *image = txn->image;
+
+	return image->dev->resizable &&
+	       !(txn->sized && image->sb.state != STELE_STATE_READY);
+}
 
 /*
  * Open for writing what `text` names: PATH, PATH@NAME or a mapped name, whose

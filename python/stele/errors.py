@@ -116,6 +116,20 @@ _CLASSES: dict[int, type[Error]] = {
 
 _NO_ID = (1 << 64) - 1
 
+LARGER = "use a larger target, or a larger file_size of a file or RBD image"
+# What to do next, by errno and words of the message: the first that matches.
+_HINTS: tuple[tuple[int, str, str], ...] = (
+    (_errno.ENOSPC, ", the image needs ", LARGER),
+    (_errno.ENOSPC, "; take a larger target", LARGER),
+)
+
+
+def _add_hint(error: Error) -> None:
+    for number, words, hint in _HINTS:
+        if number == error.errno and words in str(error.strerror):
+            error.add_note(hint)
+            return
+
 
 def make(
     errno: int,
@@ -134,7 +148,10 @@ def make(
     if errno == _errno.ENOENT and key is not None and id is None:
         of = "" if dataset is None or dataset._is_whole() else " of this subset"
         message = f"{short(key)}: no sample{of} has this key"
-    return _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
+    error = _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
+    if id is None and key is None:
+        _add_hint(error)
+    return error
 
 
 for _class in (Error, *_CLASSES.values()):

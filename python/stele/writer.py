@@ -60,7 +60,8 @@ class Writer(_stele.Writer):
         label, uuid, object_size: of a new image; see stele.build().
         posix: a new image can be mounted, too: it is a read-only EROFS, with a granule of 512 or
             4096.
-        file_size: of a new file or RBD image, bytes; one that is there first grows to it.
+        file_size: of a file or RBD image, bytes. A new one gets no larger; one that is there
+            first grows to it, and then as far as it has to. 0: to fit.
         note: of the snapshot.
         force: a new image, whatever the target holds, if at least one sample was put. Of a file
             that is lost when the new image is whole; of a device when commit() has found that all

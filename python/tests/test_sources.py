@@ -534,6 +534,10 @@ class Command(Case):
         for wrong in ("--granule=7", "--size=0", "--size=x", "--size=4Q", "--size=1.5G", "--size=K", "--size=4KBB"):
             self.assertEqual(self.command(wrong, self.mds(), self.target)[0], 2)
         self.assertEqual(self.command("--posix", self.mds(), self.target + "@v2", verb="append")[0], 2)
+        for size in "1M", "2100K":
+            status, out, err = self.command(f"--size={size}", self.mds(rows=200), self.target + "2")
+            self.assertEqual((status, out), (1, ""))
+            self.assertTrue(err.endswith("\nhint: use a larger target, or a larger --size of a file or RBD image\n"), err)
 
     def test_sizes(self):
         from stele.sources.__main__ import _size

@@ -666,6 +666,18 @@ class Versions(Case):
         with self.assertRaisesRegex(stele.Error, "shrink"):
             self.write({"c": b"3"}, target=target + "@v3", file_size=3 << 20)
 
+    def test_file_size_is_too_small(self):
+        """A new file gets no larger than was asked for; and what is to be replaced stays."""
+        for size, text in (1 << 20, "would have 1048576 bytes, the image needs"), (3 << 20, "no space left"):
+            for path, options in (self.target + "-new", {}), (self.target, {"force": True}):
+                for dry_run in True, False:
+                    with self.assertRaisesRegex(stele.Error, text) as caught:
+                        self.write({"a": bytes(4 << 20)}, target=path, file_size=size, dry_run=dry_run, **options)
+                    self.assertEqual(caught.exception.errno, errno.ENOSPC)
+                    self.assertIn("a larger file_size", caught.exception.__notes__[0])
+        self.assertFalse(os.path.exists(self.target + "-new"))
+        self.assertEqual(digest(self.target), self.before)
+
     def test_other_fields(self):
         with self.assertRaisesRegex(stele.Error, "field"):
             stele.Writer(self.target + "@v2", {"other": int}, progress=False)

@@ -3,7 +3,8 @@
  * txn-flush.c - what puts would make of an image: by a dry run of a new one, by a flush
  *
  * A dry run refuses what a real one refuses, and writes nothing. A flush says what was kept,
- * replaced and dropped, and whether the next snapshot would be another one.
+ * replaced and dropped, and whether the next snapshot would be another one. It makes a new
+ * file no larger than was asked for.
  */
 #include "lib/stele.h"
 #include "tests/fixture/log.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SIZE 1000u
@@ -189,6 +191,45 @@ static void test_flush(void)
 	is_uint(1, info.snapshot_count, "makes none");
 }
 
+/* ---- a size that was asked for --------------------------------------------- */
+
+static uint64_t size_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+static void test_size(uint32_t flags)
+{
+	const struct stele_create_opts opts = {
+		.size = sizeof(opts), .log = messages.log.fn, .log_user = messages.log.user,
+		.flags = flags, .file_size = 4 << 20};
+	struct stele_txn *txn;
+
+	unlink(other);
+	is_int(0, stele_txn_create(other, &opts, &txn), "begin a file of 4 MiB");
+	is_int(0, put_some(txn, 0, 5000, 0, NULL), "put more");
+	test_log_init(&messages);
+	is_int(-ENOSPC, stele_txn_flush(txn, NULL), "it is not made larger");
+	ok(test_log_has(&messages, "take a larger target"), "but says why");
+	is_int(-ENOSPC, stele_txn_snapshot(txn, "v1", NULL, NULL), "nor is it for a snapshot");
+	is_int(0, stele_txn_base(txn, NULL), "give up what was put");
+	is_int(0, put_some(txn, 0, 1000, 0, NULL), "put what fits");
+	commit(txn);
+	if (flags & STELE_DRY_RUN) {
+		stele_txn_close(txn);
+		return;
+	}
+	is_uint(4 << 20, size_of(other), "the file has the size that was asked for");
+	is_int(0, put_some(txn, 1000, 5000, 0, NULL), "put more into the image that is there");
+	is_int(0, stele_txn_snapshot(txn, "v2", NULL, NULL), "a second snapshot");
+	is_int(0, stele_txn_commit(txn), "commit it");
+	stele_txn_close(txn);
+	ok(size_of(other) > 4 << 20, "which makes the file larger");
+	is_sound(other);
+}
+
 int main(void)
 {
 	struct stele_txn *txn;
@@ -204,5 +245,7 @@ int main(void)
 	test_dry();
 	test_flush();
 	is_sound(image);
+	test_size(0);
+	test_size(STELE_DRY_RUN);
 	return done();
 }

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from ..dataset import split
-from ..errors import CorruptError, ChecksumError, Error
+from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
 from . import APPEND, Report, SourceError, append, build
@@ -31,6 +31,7 @@ _HINTS = {
     AGAIN: "run it again, with --force to overwrite that",
     APPEND: "'append' adds a snapshot to it",
     WHOLE: "if SOURCE is the right one, and whole, use --force",
+    LARGER: "use a larger target, or a larger --size of a file or RBD image",
     "choose another name": "choose another name",
 }
 _UNITS: dict[str, int] = {
