@@ -115,7 +115,11 @@ static int refuse_repeated(const struct stele_plan *plan, const struct stele_bui
 					     sizeof(places[i]));
 	}
 	stele_source_quote(entry.key, entry.key_size, key);
-	if (source->puts)
+	if (source->puts && *places[0] && *places[1])
+		stele_log_error(&builder->log,
+				"'%s' was put twice: as samples %s and %s, counted from 0", key,
+				places[0], places[1]);
+	else if (source->puts)
 		stele_log_error(&builder->log, "'%s' was put twice", key);
 	else
 		stele_log_error(&builder->log, "the source has the key '%s' twice%s%s%s%s", key,

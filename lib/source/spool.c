@@ -356,14 +356,14 @@ static int look(struct window *w, uint64_t at, uint64_t size, uint64_t end,
 	return 0;
 }
 
-static int report(struct window *w, const struct stele_source_sink *sink,
-		  uint64_t *at)
+/* What is at *at, which is behind it then. Its key is good until the next look. */
+static int next(struct window *w, struct stele_source_entry *entry, uint64_t *at)
 {
-	struct stele_source_entry entry = {.size = sizeof(entry), .place = *at};
 	const uint8_t *data;
 	struct head head;
 	int ret = look(w, *at, sizeof(head), w->spool->size, &data);
 
+	*entry = (struct stele_source_entry){.size = sizeof(*entry), .place = *at};
 	if (ret < 0)
 		return ret;
 	memcpy(&head, data, sizeof(head));
@@ -371,12 +371,12 @@ static int report(struct window *w, const struct stele_source_sink *sink,
 	ret = look(w, *at, head.key_size, w->spool->size, &data);
 	if (ret < 0)
 		return ret;
-	entry.key = (const char *)data;
-	entry.key_size = head.key_size;
-	entry.data_size = head.data_size;
+	entry->key = (const char *)data;
+	entry->key_size = head.key_size;
+	entry->data_size = head.data_size;
 	*at += head.key_size +
 	       w->spool->fields.count * sizeof(union stele_value) + head.data_size;
-	return sink->entry(sink->user, &entry);
+	return 0;
 }
 
 static int spool_scan(void *user, const struct stele_source_sink *sink)
@@ -384,16 +384,38 @@ static int spool_scan(void *user, const struct stele_source_sink *sink)
 	const struct stele_spool *spool = user;
 	struct window w = {.spool = spool, .room = BUFFER_SIZE,
 			   .data = malloc(BUFFER_SIZE)};
+	struct stele_source_entry entry;
 	uint64_t at = 0;
 	int ret = w.data ? 0 : -ENOMEM;
 
 	for (uint64_t i = 0; i < spool->count && !ret; i++) {
-		ret = report(&w, sink, &at);
+		ret = next(&w, &entry, &at);
+		if (!ret)
+			ret = sink->entry(sink->user, &entry);
 		if (!ret && i % TICK_EVERY == 0 && sink->tick(sink->user))
 			ret = -ECANCELED;
 	}
 	free(w.data);
 	return ret;
+}
+
+/* How many were put before it. */
+static void spool_describe(void *user, const struct stele_source_entry *entry, char *text,
+			   size_t size)
+{
+	const struct stele_spool *spool = user;
+	struct window w = {.spool = spool, .room = BUFFER_SIZE, .data = malloc(BUFFER_SIZE)};
+	struct stele_source_entry other;
+	uint64_t at = 0, number = spool->before;
+	int ret = w.data ? 0 : -ENOMEM;
+
+	while (!ret && at < entry->place) {
+		ret = next(&w, &other, &at);
+		number++;
+	}
+	if (!ret)
+		snprintf(text, size, "%" PRIu64, number);
+	free(w.data);
 }
 
 static int spool_schema(void *user, const struct stele_schema *base,
@@ -548,6 +570,7 @@ int stele_spool_new(const struct stele_schema *schema,
 			.reader_free = free,
 			.open = spool_open,
 			.read = spool_read,
+			.describe = spool_describe,
 		},
 		.user = spool,
 		.puts = true,
@@ -574,6 +597,7 @@ void stele_spool_empty(struct stele_spool *spool)
 	if (spool->fd >= 0)
 		close(spool->fd);
 	spool->fd = -1;
+	spool->before += spool->count;
 	spool->begin = spool->size = spool->count = 0;
 }
 

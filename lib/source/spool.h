@@ -21,6 +21,7 @@ struct stele_spool {
 	char *directory; /* owned */
 	uint64_t memory; /* that samples may take, then its buffer's */
 	uint64_t count;
+	uint64_t before; /* that were in it, and are no more */
 
 	uint8_t *data;	 /* from `begin` on; `room` bytes */
 	uint64_t begin;	 /* bytes that are in the file */

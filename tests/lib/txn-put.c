@@ -630,8 +630,8 @@ static void test_twice(struct stele_txn *txn)
 	is_int(0, put(txn, "a"), "a key twice");
 	is_int(-EINVAL, stele_txn_schema(txn, &schema, NULL), "too late for a schema");
 	is_int(-EEXIST, stele_txn_snapshot(txn, "v2", NULL, NULL), "is refused");
-	ok(strstr(stele_errmsg(), "'a' was put twice"), "and named: %s",
-	   stele_errmsg());
+	ok(strstr(stele_errmsg(), "'a' was put twice: as samples 1 and 3,"),
+	   "and named: %s", stele_errmsg());
 	is_int(0, stele_txn_base(txn, NULL), "given up");
 	put(txn, "a");
 	put(txn, "b");

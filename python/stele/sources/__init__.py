@@ -47,7 +47,9 @@ import errno
 import glob
 import importlib
 import os
+import re
 import time
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -63,7 +65,9 @@ __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 
 APPEND = "stele.sources.append() adds a snapshot to it"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
+UNIQUE = "--key=COLUMN names a column in which no value comes twice"
 _LOST = 1000  # of them are listed
+_TWICE = re.compile(r" was put twice: as samples (\d+) and (\d+),")
 _SOME = "--columns=A,B takes only the columns that are named"
 Path = str | os.PathLike[str]
 
@@ -249,6 +253,7 @@ class _Build:
         self.renamed = any(column != name for column, name in self.names.items())
         self.lost: list[Lost] = []
         self.parts = self.samples = 0
+        self.runs: list[tuple[int, str, int]] = []  # samples before; file and number of the first
 
     def leave(self, lost: Lost) -> None:
         if not self.skip:
@@ -294,8 +299,29 @@ class _Build:
                 row = {name: row[c] for c, name in self.names.items()}
             yield item, key, row
 
+    def _note(self, count: int, row: Row) -> None:
+        """So many samples come before this one."""
+        if self.runs:
+            first, name, number = self.runs[-1]
+            if (row.name, row.number - count) == (name, number - first):
+                return
+        self.runs.append((count, row.name, row.number))
+
+    def _place(self, count: int) -> str:
+        first, name, number = self.runs[bisect_right(self.runs, count, key=lambda run: run[0]) - 1]
+        return f"'{name}' row {number + count - first}"
+
+    def explain(self, error: Error) -> None:
+        """Where keys come from of which there are two."""
+        twice = _TWICE.search(str(error))
+        if twice:
+            one, other = (self._place(int(count)) for count in twice.groups())
+            error.add_note(f"{one} and {other} have that key")
+            error.add_note(UNIQUE)
+
     def run(self, writer: Writer) -> None:
         for item, key, row in self.rows:
+            self._note(writer._samples, item)
             try:
                 writer.put(key, row)
             except (TypeError, ValueError, OverflowError) as error:
@@ -356,7 +382,11 @@ def _write(work: _Build, target: Target, options: dict[str, Any]) -> tuple[Write
         work.run(writer)
         if not writer._samples:
             raise work.nothing()
-        return writer, writer.commit()
+        try:
+            return writer, writer.commit()
+        except ExistsError as error:
+            work.explain(error)
+            raise
 
 
 def build(

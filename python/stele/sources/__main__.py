@@ -26,6 +26,7 @@ from .detect import FORMATS
 _NAME = "stele.sources"
 _FAILED, _USAGE, _DAMAGED = 1, 2, 3
 _NAMED = 10  # of what was skipped
+_UNCOMPARED = "samples whose keys are there already are not compared: --update does that"
 _HINTS = {
     FORCE: "--force overwrites what the target holds",
     AGAIN: "run it again, with --force to overwrite that",
@@ -233,6 +234,12 @@ def _summary(report: Report, target: str, dry_run: bool) -> None:
         line("done in", f"{report.seconds:.1f} s: {human(speed)}/s")
 
 
+def _uncompared(report: Report) -> bool:
+    """Samples that are there may have changed, and nothing is new."""
+    made = report.written
+    return bool(made.base and not made.created and made.sample_count)
+
+
 def _skipped(report: Report) -> dict[str, Any]:
     if not report.skipped_parts:
         return {}
@@ -310,6 +317,8 @@ def main(arguments: list[str] | None = None) -> int:
         _json(report, given.target, given.dry_run)
     elif not given.quiet:
         _summary(report, given.target, given.dry_run)
+        if given.verb == "append" and not given.update and _uncompared(report):
+            print(f"hint: {_UNCOMPARED}", file=sys.stderr)
     return 0
 
 
