@@ -119,6 +119,7 @@ _NO_ID = (1 << 64) - 1
 LARGER = "use a larger target, or a larger file_size of a file or RBD image"
 # What to do next, by errno and words of the message: the first that matches.
 _HINTS: tuple[tuple[int, str, str], ...] = (
+    (_errno.EEXIST, "is there already", "update=True replaces it, keep=True leaves it as it is"),
     (_errno.ENOSPC, ", the image needs ", LARGER),
     (_errno.ENOSPC, "; take a larger target", LARGER),
 )

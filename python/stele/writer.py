@@ -296,7 +296,8 @@ class Writer(_stele.Writer):
     def delete(self, key: Key) -> None:
         """Leave out a sample that is there, or was put. stele.NotFound.
 
-        What was put before counts as there from then on. Not of a Writer that has delete_missing.
+        Put again, it is replaced, without update. All that was put before the call counts as
+        there from then on. Not of a Writer that has delete_missing.
         """
         if self._delete_missing:
             raise ValueError("delete_missing leaves out what is not put: delete() does not go with it")

@@ -396,9 +396,19 @@ class Versions(Case):
         self.assertEqual(self.contents("v2"), {"a": b"1", "b": b"new"})
 
     def test_a_key_that_is_there(self):
-        with self.assertRaisesRegex(stele.ExistsError, "'b'"):
+        with self.assertRaisesRegex(stele.ExistsError, "'b'") as caught:
             self.write({"b": b"new"}, target=self.target + "@v2")
+        self.assertEqual(caught.exception.__notes__, ["update=True replaces it, keep=True leaves it as it is"])
         self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1"])
+
+    def test_put_again_after_delete(self):
+        """It is replaced, whether it was there or was put."""
+        with stele.Writer(self.target + "@v2", progress=False) as w:
+            w.put("d", b"1")
+            for key in "ad":
+                w.delete(key)
+                w.put(key, b"new")
+        self.assertEqual(self.contents("v2"), {"a": b"new", "b": b"2", "c": b"3", "d": b"new"})
 
     def test_names(self):
         with self.assertRaisesRegex(ValueError, "name the new snapshot"):
