@@ -150,8 +150,7 @@ static int choose_named(struct stele_file *file, const char *path,
 	return rc ? refuse(file, path, strerror(-rc)) : 0;
 }
 
-static int refuse_unknown(const struct stele_file *file, const char *name,
-			  bool from_env)
+static int refuse_unknown(const struct stele_log *log, const char *name, bool from_env)
 {
 	char names[NAMES_SIZE] = "";
 	size_t size = 0;
@@ -160,23 +159,42 @@ static int refuse_unknown(const struct stele_file *file, const char *name,
 		size += (size_t)snprintf(names + size, sizeof(names) - size,
 					 "%s%s", i ? ", " : "",
 					 backends[i]->name);
-	stele_log_error(&file->base.log, "unknown backend '%s'%s: there are %s",
+	stele_log_error(log, "unknown backend '%s'%s: there are %s",
 			name, from_env ? " in $" STELE_BACKEND_ENV : "", names);
 	return -EINVAL;
+}
+
+/* Return: 1: by its name; 0: the default; -EINVAL (logged). */
+static int look_up(const char *wanted, const struct stele_log *log,
+		   const struct stele_file_backend **which)
+{
+	const bool from_env = !wanted || !*wanted;
+
+	if (from_env)
+		wanted = getenv(STELE_BACKEND_ENV);
+	*which = wanted && *wanted ? find(wanted) : &uring;
+	if (!*which)
+		return refuse_unknown(log, wanted, from_env);
+	return wanted && *wanted;
+}
+
+int stele_backend_check(const char *wanted, const struct stele_log *log)
+{
+	const struct stele_file_backend *which;
+	const int ret = look_up(wanted, log, &which);
+
+	return ret < 0 ? ret : 0;
 }
 
 int stele_backend_choose(struct stele_file *file, const char *path,
 			 const char *wanted)
 {
 	const struct stele_file_backend *which;
-	const bool from_env = !wanted || !*wanted;
+	const int ret = look_up(wanted, &file->base.log, &which);
 
-	if (from_env)
-		wanted = getenv(STELE_BACKEND_ENV);
-	file->forced = wanted && *wanted;
-	which = file->forced ? find(wanted) : &uring;
-	if (!which)
-		return refuse_unknown(file, wanted, from_env);
+	if (ret < 0)
+		return ret;
+	file->forced = ret;
 	set(file, which);
 	if (which == &threads)
 		return 0;

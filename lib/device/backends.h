@@ -37,6 +37,9 @@ struct stele_file_backend {
 int stele_backend_choose(struct stele_file *file, const char *path,
 			 const char *wanted);
 
+/* Of a file that is not there yet: 0; -EINVAL (no such name; logged). */
+int stele_backend_check(const char *wanted, const struct stele_log *log);
+
 /* ---- uring_tiers.c --------------------------------------------------------- */
 
 extern const struct stele_file_backend stele_backend_iopoll;

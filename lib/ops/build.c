@@ -15,6 +15,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/device/backends.h"
 #include "lib/device/rehearsal.h"
 #include "lib/device/target.h"
 #include "lib/image/proof.h"
@@ -168,8 +169,10 @@ static int write_nowhere(struct stele_append *append)
 	const uint64_t size = end_of(&append->plan, builder->opts.note);
 	struct stele_device *dev;
 	bool whole;
-	int ret = stele_rehearsal_create(NULL, size, 0, &builder->log, &dev);
+	int ret = stele_backend_check(builder->opts.backend, &builder->log);
 
+	if (!ret)
+		ret = stele_rehearsal_create(NULL, size, 0, &builder->log, &dev);
 	if (ret < 0)
 		return ret;
 	ret = write_device(append, dev, builder->report->snapshot, NULL, size, &whole);

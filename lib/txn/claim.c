@@ -15,6 +15,7 @@
 #include "format/block.h"
 #include "format/intent.h"
 #include "lib/base/error.h"
+#include "lib/device/backends.h"
 #include "lib/device/guard.h"
 #include "lib/device/name.h"
 #include "lib/device/rehearsal.h"
@@ -104,8 +105,10 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		return ret;
 	}
 	if (ret == -ENOENT && claim->dry) {
-		ret = stele_rehearsal_create(claim->path, 0, 0, &claim->log,
-					     &claim->dev);
+		ret = stele_backend_check(backend, &claim->log);
+		if (!ret)
+			ret = stele_rehearsal_create(claim->path, 0, 0, &claim->log,
+						     &claim->dev);
 		claim->created = claim->regular = !ret;
 		verb = ret == -ENOSPC ? "create" : verb;
 	} else if (ret == -ENOENT) {

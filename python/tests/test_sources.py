@@ -582,8 +582,9 @@ class Command(Case):
         for base, kind in ((3, TypeError), ("v9", stele.NotFound)):
             with self.assertRaises(kind):
                 stele.sources.append(self.mds(), self.target + "@v4", base=base)
-        with self.assertRaisesRegex(stele.Error, "unknown backend 'zz': there are uring, threads"):
-            stele.Writer(self.target + "2", {"x": int}, backend="zz")
+        for dry_run in False, True:
+            with self.assertRaisesRegex(stele.Error, "unknown backend 'zz': there are uring, threads"):
+                stele.Writer(self.target + "2", {"x": int}, backend="zz", dry_run=dry_run)
         with self.assertRaisesRegex(ValueError, "base is a snapshot of an image that is there"):
             stele.Writer(self.target + "2", base="v1")
         for verb, name in (("append", "keep"), ("append", "append"), ("build", "append"), ("build", "base")):
