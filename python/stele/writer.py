@@ -314,13 +314,16 @@ class Writer(_stele.Writer):
         Raises:
             stele.ExistsError: a key was put twice, or is there and update is not given; or
                 the snapshot's name is taken.
-            ValueError: nothing was put, and force was given for a new image.
+            ValueError: nothing was put, and force was given for a new image, or no schema.
         """
         if self._over and not self._samples:
             self.close()
             empty = ValueError("nothing was put: by nothing force replaces no image")
             empty.add_note("stele.build(DIRECTORY, TARGET, force=True, allow_empty=True) does")
             raise empty
+        if self._fields is None and self._is_open():
+            self.close()
+            raise ValueError("nothing was put: a new image without samples takes a schema")
         try:
             made, report = self._commit(
                 os.fsencode(self._snapshot),

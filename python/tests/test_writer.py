@@ -539,6 +539,11 @@ class Versions(Case):
         with stele.Writer(self.target + ".new", {"data": bytes}, progress=False) as w:
             pass
         self.assertEqual(w.report.written_count, 0)
+        for dry_run in False, True:
+            with self.assertRaisesRegex(ValueError, "nothing was put: a new image without samples takes a schema"):
+                with stele.Writer(self.target + ".none", progress=False, dry_run=dry_run):
+                    pass
+            self.assertFalse(os.path.exists(self.target + ".none"))
 
     def test_closed_within(self):
         """close() gives up, also within a with statement."""
