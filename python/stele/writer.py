@@ -57,7 +57,7 @@ class Writer(_stele.Writer):
             half of all samples it takes force, and append=True.
         always: False: where nothing has changed, no snapshot is made, and commit() returns the
             one that is there.
-        label, uuid, object_size: of a new image; see stele.build().
+        label, uuid, object_size: of a new image alone; see stele.build().
         posix: a new image can be mounted, too: it is a read-only EROFS, with a granule of 512 or
             4096.
         file_size: of a file or RBD image, bytes. A new one gets no larger; one that is there
@@ -155,17 +155,13 @@ class Writer(_stele.Writer):
         start = text_or_none("base", base)
         if start is not None and not newest:
             raise ValueError("base is a snapshot of an image that is there, and there is none")
+        of_new = {"label": label, "uuid": uuid, "object_size": object_size, "posix": posix}
+        for option, given in of_new.items():
+            if given and not new:
+                raise ValueError(f"{option} is of a new image, and '{path}' is one that is there")
         options = encode(backend=backend, time=time, sources=sources, dry_run=dry_run)
         if new:
-            options |= encode(
-                label=label,
-                uuid=uuid,
-                file_size=file_size,
-                object_size=object_size,
-                posix=posix,
-                dry_run=dry_run,
-                force=force,
-            )
+            options |= encode(file_size=file_size, dry_run=dry_run, force=force, **of_new)
         else:
             options |= encode(size=file_size)
         listener = Listener(progress)

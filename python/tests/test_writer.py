@@ -763,6 +763,13 @@ class Versions(Case):
             gc.collect()
         self.assertEqual([str(one.message) for one in given], [])
 
+    def test_options_of_a_new_image(self):
+        for options in {"label": "x"}, {"uuid": uuid.UUID(int=0)}, {"posix": True}, {"object_size": 1 << 22}:
+            with self.assertRaisesRegex(ValueError, f"{[*options][0]} is of a new image, and '.*' is one that is"):
+                stele.Writer(self.target + "@v2", progress=False, **options)
+        self.assertEqual(digest(self.target), self.before)
+        self.write({"z": b"26"}, target=self.target + "@v2", label=None, uuid=None, posix=False, object_size=0)
+
     def test_classes_grow(self):
         target = self.target + "-classes"
         with stele.Writer(target, {"label": ["cat", "dog"]}, progress=False) as w:
