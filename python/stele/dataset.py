@@ -29,7 +29,7 @@ Indices = Union[
     memoryview,
     "numpy.typing.NDArray[numpy.integer[Any] | numpy.bool]",
 ]
-Target = str | os.PathLike[str]
+Target = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 _VERIFY: dict[str | None, int] = {None: 0, "none": 1, "crc": 2, "digest": 3}
 TYPES = {1: "bytes", 2: "str", 3: "tensor", 4: "int", 5: "float"}
@@ -449,4 +449,4 @@ def open(
         stele.FormatError: no finished image there.
         stele.Error: and its other kinds.
     """
-    return Dataset._open(os.fspath(target), verify_number(verify), backend, mmap)
+    return Dataset._open(os.fsdecode(target), verify_number(verify), backend, mmap)

@@ -48,7 +48,7 @@ def _open(root: Target | Dataset, verify: Verify | None) -> tuple[Dataset, str, 
         if not root._is_whole():
             raise ValueError("a folder is made of a whole snapshot, not of a subset")
         return root, root.info.target, ""
-    whole = os.fspath(root)
+    whole = os.fsdecode(root)
     target, prefix = whole.rstrip("/"), ""
     problem: OSError | None = None
     while True:
@@ -151,7 +151,7 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
         for part in (split or "", prefix):
             inside += part.strip("/") + "/" if part.strip("/") else ""
         self._prefix = inside
-        self.root = os.fspath(root) if not isinstance(root, Dataset) else self._name
+        self.root = os.fsdecode(root) if not isinstance(root, Dataset) else self._name
         self.loader = loader
         self.extensions = extensions
         self.transform = transform

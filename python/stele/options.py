@@ -127,7 +127,7 @@ def _patterns(value: Sequence[str] | None) -> tuple[bytes, ...] | None:
     return tuple(text("a pattern", pattern) for pattern in value) or None
 
 
-def _sources(value: Iterable[str | os.PathLike[str]] | None) -> tuple[bytes, ...] | None:
+def _sources(value: Iterable[str | bytes | os.PathLike[str] | os.PathLike[bytes]] | None) -> tuple[bytes, ...] | None:
     if isinstance(value, str | bytes):
         raise TypeError(f"sources is a list of paths, not {value!r}")
     return None if value is None else tuple(os.fsencode(path) for path in value)

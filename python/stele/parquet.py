@@ -201,7 +201,7 @@ def _sync(directory: str) -> None:
 
 def export(
     source: Target | Dataset,
-    path: str | os.PathLike[str],
+    path: Target,
     *,
     row_group_size: int = 64 << 20,
     compression: str = "zstd",
@@ -223,7 +223,7 @@ def export(
             force replaces that.
         ValueError: a field or key that Parquet cannot have.
     """
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     data = dataset(source)
     rows = _Rows(data)
     _spare(path)

@@ -119,13 +119,13 @@ class Writer(_stele.Writer):
         time: int = 0,
         force: bool = False,
         dry_run: bool = False,
-        sources: Iterable[str | os.PathLike[str]] | None = None,
+        sources: Iterable[Target] | None = None,
         backend: str | None = None,
-        directory: str | os.PathLike[str] | None = None,
+        directory: Target | None = None,
         progress: Watch = None,
         **layout: Unpack[Layout],
     ) -> Writer:
-        target = os.fspath(target)
+        target = os.fsdecode(target)
         path, snapshot = split(target)
         if not snapshot and path != target:
             raise ValueError(f"'{target}' has no name after the '@'")

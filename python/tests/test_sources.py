@@ -230,6 +230,14 @@ stele.sources.Writer = Writer
             self.assertEqual(stele.image_info(node).label, "precious")
 
 
+    def test_bytes(self):
+        """Paths may be bytes."""
+        source, target = os.fsencode(self.mds()), os.fsencode(self.target)
+        stele.sources.build(source, target, progress=False)
+        stele.sources.append([os.fsencode(self.mds(shards=4))], target + b"@v2", progress=False)
+        self.assertEqual([s.sample_count for s in stele.snapshots(target)], [30, 40])
+
+
 class Versions(Case):
     def test_changed(self):
         """Two versions of a file are neither of them."""

@@ -770,6 +770,20 @@ class Versions(Case):
         self.assertEqual(digest(self.target), self.before)
         self.write({"z": b"26"}, target=self.target + "@v2", label=None, uuid=None, posix=False, object_size=0)
 
+    def test_bytes_as_target(self):
+        raw = os.fsencode(self.target)
+        self.write({"z": b"26"}, target=raw + b"@v2")
+        with stele.open(raw + b"@v2") as ds:
+            self.assertEqual(bytes(pickle.loads(pickle.dumps(ds))["z"]), b"26")
+        odd = raw + b"-\xff"
+        self.write({"a": b"1"}, target=odd)
+        self.write({"b": b"2"}, target=Path(os.fsdecode(odd + b"@v2")))
+        self.assertEqual([s.name for s in stele.snapshots(odd)], ["v1", "v2"])
+        with stele.open(odd + b"@v2") as ds:
+            self.assertEqual(len(ds), 2)
+        with self.assertRaisesRegex(TypeError, "str, bytes or os.PathLike"):
+            stele.Writer(3)
+
     def test_classes_grow(self):
         target = self.target + "-classes"
         with stele.Writer(target, {"label": ["cat", "dog"]}, progress=False) as w:

@@ -69,7 +69,7 @@ UNIQUE = "--key=COLUMN names a column in which no value comes twice"
 _LOST = 1000  # of them are listed
 _TWICE = re.compile(r" was put twice: as samples (\d+) and (\d+),")
 _SOME = "--columns=A,B takes only the columns that are named"
-Path = str | os.PathLike[str]
+Path = Target  # of a source
 
 
 class Report(NamedTuple):
@@ -92,8 +92,9 @@ class Report(NamedTuple):
 
 def _paths(source: Path | Iterable[Path]) -> list[str]:
     """What is there, and what patterns match."""
-    several = not isinstance(source, (str, os.PathLike))
-    names = [os.fspath(path) for path in (source if several else [source])]  # type: ignore[union-attr,list-item]
+    if isinstance(source, (str, bytes, os.PathLike)):
+        source = [source]
+    names = [os.fsdecode(path) for path in source]
     found: list[str] = []
     for name in names:
         matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
@@ -345,7 +346,7 @@ def _import(
         only = None if columns is None else {*columns, "key" if key is None else key}
         opened = _open(_paths(source), format, only)
     except SourceError as error:
-        if _is_source(split(os.fspath(target))[0]):
+        if _is_source(split(os.fsdecode(target))[0]):
             error.add_note("the source comes first, then the target")
         raise
     try:
