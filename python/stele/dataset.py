@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from . import _stele
 from .errors import ChecksumError, Error, NotFound, StaleError
+from .options import text
 from .progress import once
 
 if TYPE_CHECKING:
@@ -313,6 +314,7 @@ class Dataset(_stele.Dataset):
         """
         import numpy
 
+        text("name", name)
         if name in self.fields and self.fields[name].type not in ("int", "float"):
             raise TypeError(f"field {name!r} is no int or float: it has no column")
         kind = "i8" if name not in self.fields or self.fields[name].type == "int" else "f8"

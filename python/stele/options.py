@@ -111,26 +111,34 @@ def choice(name: str, value: object, choices: dict[str, int]) -> int:
     raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
-def _label_from(value: LabelFrom) -> int:
+def _label_from(value: Any) -> int:
     if not isinstance(value, int):
-        return choice("label_from", value, _LABELS)
+        if isinstance(value, str) and value in _LABELS:
+            return _LABELS[value]
+        names = ", ".join(map(repr, _LABELS))
+        raise ValueError(f"label_from is a level, an int from 1 to 255, or one of {names}, not {value!r}")
     if not 1 <= value <= 255:
         raise ValueError(f"label_from {value}: levels are 1 to 255")
     return value
 
 
+def several(name: str, value: Any, what: str) -> Iterable[Any]:
+    """TypeError: it is one of what there may be several of, or nothing of the kind."""
+    if isinstance(value, (str, bytes, os.PathLike)) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{name} must be a list of {what}, not {value!r}")
+    found: Iterable[Any] = value
+    return found
+
+
 def _patterns(value: Sequence[str] | None) -> tuple[bytes, ...] | None:
     if value is None:
         return None
-    if isinstance(value, str | bytes):
-        raise TypeError(f"exclude is a list of patterns, not {value!r}")
-    return tuple(text("a pattern", pattern) for pattern in value) or None
+    patterns = several("exclude", value, "patterns")
+    return tuple(text("a pattern", pattern) for pattern in patterns) or None
 
 
-def _sources(value: Iterable[str | bytes | os.PathLike[str] | os.PathLike[bytes]] | None) -> tuple[bytes, ...] | None:
-    if isinstance(value, str | bytes):
-        raise TypeError(f"sources is a list of paths, not {value!r}")
-    return None if value is None else tuple(os.fsencode(path) for path in value)
+def _sources(value: Any) -> tuple[bytes, ...] | None:
+    return None if value is None else tuple(map(os.fsencode, several("sources", value, "paths")))
 
 
 def known(options: Any, kind: Any) -> None:

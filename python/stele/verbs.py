@@ -15,7 +15,7 @@ from uuid import UUID
 
 from . import _stele
 from .dataset import Target, Verify, verify_number
-from .options import Layout, Source, encode, key_bytes, known, text, text_or_none
+from .options import Layout, Source, encode, key_bytes, known, several, text, text_or_none
 from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
 from .reports import (
     BuildReport,
@@ -314,9 +314,7 @@ def snapshot_create(
         base: the snapshot to start from; None: the newest.
         delete: keys to leave out. stele.NotFound: one is not there.
     """
-    if isinstance(delete, (str, bytes)) or not hasattr(delete, "__iter__"):
-        raise TypeError(f"delete must be a list of keys, not {delete!r}")
-    keys = map(key_bytes, delete)
+    keys = map(key_bytes, several("delete", delete, "keys"))
     names = (text_or_none("base", base), text_or_none("note", note))
     arguments = (os.fsencode(target), *names, *keys)
     options = encode(dry_run=dry_run, time=time, backend=backend)

@@ -230,6 +230,23 @@ stele.sources.Writer = Writer
             self.assertEqual(stele.image_info(node).label, "precious")
 
 
+    def test_names(self):
+        """One name is no list of names, of which each letter would be one."""
+        for options, message in (
+            ({"columns": "name"}, "columns must be a list of names, not 'name'"),
+            ({"columns": b"name"}, "columns must be a list of names, not b'name'"),
+            ({"columns": 3}, "columns must be a list of names, not 3"),
+            ({"columns": [3]}, "a column must be a str, not 3"), ({"key": ["name"]}, "key must be a str, not "),
+            ({"format": ["mds"]}, "format must be a str"), ({"sources": "x"}, "sources must be a list of paths"),
+        ):  # fmt: skip
+            with self.subTest(options), self.assertRaisesRegex(TypeError, message):
+                stele.sources.build(self.mds(), self.target, **options)
+        with self.assertRaisesRegex(TypeError, "source must be a list of paths, not 3"):
+            stele.sources.build(3, self.target)
+        stele.sources.build(self.mds(), self.target, columns=(name for name in ("name", "n")), progress=False)
+        with stele.open(self.target) as ds:
+            self.assertEqual([*ds.fields], ["name", "n"])
+
     def test_bytes(self):
         """Paths may be bytes."""
         source, target = os.fsencode(self.mds()), os.fsencode(self.target)

@@ -114,6 +114,11 @@ class Build(Case):
             ("name must be a str, not None", lambda: stele.snapshot_rename(self.target + "@v1", None)),
             ("name must be a str, not None", lambda: stele.compact(self.target, None)),
             ("grace must be an int, not '1d'", lambda: stele.gc(self.target, grace="1d")),
+            ("label_from is a level, an int from 1 to 255, or one of 'auto', .*, not '1'",
+             lambda: stele.append(self.source, at, label_from="1")),
+            ("exclude must be a list of patterns, not 'x'", lambda: stele.append(self.source, at, exclude="x")),
+            ("delete must be a list of keys, not 'x'", lambda: stele.snapshot_create(at, delete="x")),
+            ("name must be a str, not ..x", lambda: stele.open(self.target).column(["x"])),
             ("size -1 is out of range", lambda: stele.resize(self.target, -1)),
         ):
             with self.subTest(message), self.assertRaisesRegex((TypeError, ValueError), message):

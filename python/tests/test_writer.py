@@ -458,7 +458,7 @@ class Versions(Case):
         path = images.DIRECTORY / f"{self.id()}.read"
         path.write_bytes(b"read" * 9000)
         before = digest(path)
-        with self.assertRaisesRegex(TypeError, "sources is a list of paths"):
+        with self.assertRaisesRegex(TypeError, "sources must be a list of paths"):
             stele.Writer(f"{path}.new", sources=str(path))
         self.write({"a": b"1"}, target=f"{path}.new", sources=[path])
         with self.assertRaisesRegex(stele.Error, "is a file of the source"):

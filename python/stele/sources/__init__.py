@@ -55,6 +55,7 @@ from typing import Any, NamedTuple
 
 from ..dataset import Field, Target, split
 from ..errors import Error, ExistsError
+from ..options import several, text, text_or_none
 from ..progress import Watch
 from ..reports import BuildReport, Snapshot
 from ..writer import Writer
@@ -94,7 +95,7 @@ def _paths(source: Path | Iterable[Path]) -> list[str]:
     """What is there, and what patterns match."""
     if isinstance(source, (str, bytes, os.PathLike)):
         source = [source]
-    names = [os.fsdecode(path) for path in source]
+    names = [*map(os.fsdecode, several("source", source, "paths"))]
     found: list[str] = []
     for name in names:
         matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
@@ -341,6 +342,12 @@ def _import(
 ) -> Report:
     if on_error not in ("fail", "skip"):
         raise SourceError(f"on_error is 'fail' or 'skip', not {on_error!r}", usage=True)
+    text_or_none("format", format)
+    text_or_none("key", key)
+    if columns is not None:
+        columns = [*several("columns", columns, "names")]
+        for name in columns:
+            text("a column", name)
     start = time.monotonic()
     try:
         only = None if columns is None else {*columns, "key" if key is None else key}
@@ -371,7 +378,8 @@ def _import(
 
 
 def _write(work: _Build, target: Target, options: dict[str, Any]) -> tuple[Writer, Snapshot]:
-    read = [*work.source.seen, *(options.get("sources") or ())]
+    more = options.get("sources")
+    read = [*work.source.seen, *(() if more is None else several("sources", more, "paths"))]
     if not options["append"]:
         work.begin(None)
     with Writer(target, None, **options | {"sources": read}) as writer:
