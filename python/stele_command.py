@@ -4,8 +4,13 @@
 It lies beside the package, because importing anything of that imports all of it.
 """
 
-import os
 import signal
+
+# Whoever imports this becomes the command: Ctrl-C ends it as a command of C, without a traceback.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import os
 import sys
 
 

@@ -46,6 +46,13 @@ class Command(unittest.TestCase):
         os.close(writing)
         self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""))
 
+    def test_interrupted(self):
+        """Ctrl-C before the command has begun ends it by the signal, and without a traceback."""
+        code = "import stele_command, os\nos.kill(os.getpid(), 2)\nprint('alive')"
+        for before, status, out in ("", -signal.SIGINT, b""), ("import signal\nsignal.signal(2, signal.SIG_IGN)\n", 0, b"alive\n"):
+            done = subprocess.run([sys.executable, "-c", before + code], capture_output=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (status, out, b""))
+
     def test_own_binary(self):
         """The package brings the command."""
         own = Path(stele.__file__).with_name("stele")
