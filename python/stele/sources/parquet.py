@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.parquet
 
 from ..dataset import Field
-from .source import SourceError, batch_rows, files_of, why
+from .source import OTHER_FORMAT, SourceError, batch_rows, files_of, why
 from .tables import Part, Tables, broken
 from .values import kinds_of
 
@@ -58,7 +58,7 @@ class Parquet(Tables):
             self.take_schema(path, schema, kinds)
         if not self.first:
             path, _, reason = self.files[0]
-            raise SourceError(f"cannot read '{path}': {reason}")
+            raise SourceError(f"cannot read '{path}': {reason}", OTHER_FORMAT)
 
     def parts(self) -> Iterator[Part]:
         for path, name, reason in self.files:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..dataset import Field
 
+OTHER_FORMAT = "if it has another format than its name or its first bytes say, --from names that"
 QUIET = "run it again once nobody writes there"
 BATCH_ROWS = 256
 BATCH_SIZE = 16 << 20  # bytes, as rows are on average

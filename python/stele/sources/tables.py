@@ -11,7 +11,9 @@ import pyarrow.compute
 
 from ..dataset import Field
 from . import values
-from .source import Item, Lost, Reader, Row, SourceError, batch_rows, describe, is_panic, why
+from .source import (
+    OTHER_FORMAT, Item, Lost, Reader, Row, SourceError, batch_rows, describe, is_panic, why,
+)  # fmt: skip
 
 
 class Part(NamedTuple):
@@ -77,7 +79,7 @@ class Tables(Reader):
 
     def take_schemas(self, paths: Iterable[str], schema_of: Callable[[str], Any]) -> None:
         """Columns, which all files have that can be read: one of them has to be."""
-        reason = "there are no files of data"
+        reason, hint = "there are no files of data", ""
         for path in paths:
             try:
                 schema = schema_of(self.seen.add(path))
@@ -85,11 +87,11 @@ class Tables(Reader):
             except SourceError:
                 raise
             except Exception as error:  # also of names that are no text
-                reason = f"cannot read '{path}': {why(error)}"
+                reason, hint = f"cannot read '{path}': {why(error)}", OTHER_FORMAT
                 continue
             self.take_schema(path, schema, kinds)
         if not self.first:
-            raise SourceError(reason)
+            raise SourceError(reason, hint)
 
     def parts(self) -> Iterator[Part]:
         """What there is, in order."""

@@ -214,6 +214,13 @@ class Parquet(Case):
                 self.assertEqual((report.samples, report.skipped), (ROWS, ()))
                 self.same(names)
 
+    def test_no_parquet(self):
+        """What has the name of a Parquet file alone."""
+        for data in b"", b"some text", b"PAR1, and not at the end":
+            (self.tmp / "n.parquet").write_bytes(data)
+            hint = self.refuses(self.tmp / "n.parquet", "cannot read '.*n.parquet': Parquet ")
+            self.assertEqual(hint, "if it has another format than its name or its first bytes say, --from names that")
+
     def test_keys(self):
         path = self.write(table_of({"i8", "words", "tensor"}), "in/sub/b.parquet")
         self.build(path, columns=["i8"])
@@ -827,7 +834,7 @@ class Command(Case):
         self.assertEqual(self.run_command("--columns=no", path, f"{self.target}@v3").returncode, 2)
         path.write_bytes(path.read_bytes()[:500])
         done = self.run_command(path, self.tmp / "b.stele")
-        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 2), done.stderr)
         self.assertIn(f"stele.sources: cannot read '{path}': ", done.stderr)
 
 
