@@ -27,6 +27,7 @@ import pyarrow
 import pyarrow.parquet
 
 from . import _stele
+from .command import DAMAGED, FAILED, USAGE, Command
 from .dataset import Dataset, Field, Target
 from .errors import Error, ExistsError
 from .rows import dataset
@@ -41,9 +42,13 @@ _SPARED = {
     "'losetup -d', first",
     errno.EBUSY: f"{_OTHER}, or unmount it first",
 }
+_IN_IT = "give the file a name in that directory"
 _FORCE = "force=True replaces a file that exists"
-_HINTS = {_FORCE: "--force replaces an existing FILE"}
-_FAILED, _USAGE, _DAMAGED = 1, 2, 3
+_COMMAND = Command("stele.parquet", {_FORCE: "--force replaces an existing FILE"})
+_NO_FILE = {
+    "": "FILE is empty",
+    "-": "a Parquet file cannot be written to standard output; './-' is a file of that name",
+}
 _DAMAGES = {errno.EBADMSG, errno.EUCLEAN, errno.ENODATA}
 _SCALARS = {
     "bytes": pyarrow.binary(),
@@ -164,6 +169,10 @@ def _spare(path: str) -> None:
         spared = ExistsError(errno.EEXIST, str(error))
         spared.add_note(_SPARED[error.errno])
         raise spared from None
+    if os.path.isdir(path) and not os.path.islink(path):
+        directory = ExistsError(errno.EEXIST, f"cannot replace '{path}': it is a directory")
+        directory.add_note(_IN_IT)
+        raise directory
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         other = ExistsError(errno.EEXIST, f"cannot replace '{path}': it is not a regular file")
         other.add_note(_OTHER)
@@ -242,28 +251,22 @@ def export(
         else:
             _link(part, path)
         _sync(os.path.dirname(path) or ".")
+    except OSError as error:
+        if not isinstance(error, Error) and error.filename in (None, part):
+            error.filename = path  # the name that is known to who asked
+        raise
     finally:
         if os.path.exists(part):
             os.unlink(part)
     return len(data)
 
 
-def _say(error: BaseException) -> None:
-    """What failed, and what to do next."""
-    text = str(error)
-    if isinstance(error, OSError) and not isinstance(error, Error) and error.filename:
-        text = f"'{error.filename}': {error.strerror}"
-    print(f"stele.parquet: {text}", file=sys.stderr)
-    for note in getattr(error, "__notes__", []):
-        print(f"hint: {_HINTS.get(note, note)}", file=sys.stderr)
-
-
 def _status(error: BaseException) -> int:
     if not isinstance(error, Error):
-        return _FAILED
+        return FAILED
     if error.errno in _DAMAGES:
-        return _DAMAGED
-    return _USAGE if error.errno == errno.EINVAL else _FAILED
+        return DAMAGED
+    return USAGE if error.errno == errno.EINVAL else FAILED
 
 
 def main() -> int:
@@ -274,14 +277,16 @@ def main() -> int:
     verb.add_argument("file", metavar="FILE")
     verb.add_argument("-f", "--force", action="store_true", help="replace an existing FILE")
     options = parser.parse_args()
+    if options.file in ("", "-"):
+        return _COMMAND.misuse(_NO_FILE[options.file])
     try:
         count = export(options.target, options.file, force=options.force)
     except (Error, OSError, ValueError) as error:
-        _say(error)
+        _COMMAND.say(error)
         return _status(error)
     print(f"{count:,} samples in '{options.file}'")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_COMMAND.run(main))

@@ -372,6 +372,8 @@ class Command(Case):
             ((top, self.target, "--key=box"), 2, "column 'box' cannot be keys: it is int16\\[2\\], .*\n"),
             ((self.directory / "no", self.target), 1, "there is no '.*/no'\n"),
             ((self.directory / "no*", self.target), 1, "no file matches '.*/no\\*'\n"),
+            ((top, "-"), 2, "an image cannot be written to standard output; './-' is a file of that name\n"),
+            (("-", self.target), 2, "no SOURCE is read from standard input; './-' is a file of that name\n"),
             ((self.target, top), 1, "there is no '.*'\nhint: the source comes first, then the target\n"),
             (("s3://a/b", self.target), 1, "'s3://a/b' is no file or directory\nhint: copy what is .* first\n"),
             ((top, self.directory / "no/image"), 1, "cannot create '.*/no/image': no directory .*\n"),

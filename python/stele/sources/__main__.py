@@ -6,16 +6,13 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-import logging
-import os
-import signal
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
+from ..command import DAMAGED, FAILED, USAGE, Command
 from ..dataset import split
 from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
@@ -24,7 +21,6 @@ from . import APPEND, Report, SourceError, append, build
 from .detect import FORMATS
 
 _NAME = "stele.sources"
-_FAILED, _USAGE, _DAMAGED = 1, 2, 3
 _NAMED = 10  # of what was skipped
 _UNCOMPARED = "samples whose keys are there already are not compared: --update does that"
 _HINTS = {
@@ -35,6 +31,7 @@ _HINTS = {
     LARGER: "use a larger target, or a larger --size of a file or RBD image",
     "choose another name": "choose another name",
 }
+_COMMAND = Command(_NAME, _HINTS)
 _UNITS: dict[str, int] = {
     f"{letter}{unit}": base**power
     for power, letter in enumerate("KMGTPE", 1)
@@ -42,15 +39,6 @@ _UNITS: dict[str, int] = {
 } | {"": 1, "B": 1}
 _BLOCK = 4096  # of which a target is a multiple
 _TIME_MAX = 253402300799  # the end of the year 9999
-
-
-class _Stopped(BaseException):
-    """A signal: what was begun is undone, and then it is died of."""
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    del frame
-    raise _Stopped(number)
 
 
 def _columns(text: str) -> list[str]:
@@ -67,7 +55,7 @@ def _size(text: str) -> int:
     size = int(number) * unit
     if size % _BLOCK:
         size += _BLOCK - size % _BLOCK
-        print(f"{_NAME}: --size={text} is rounded up to {size} bytes, a multiple of {_BLOCK}", file=sys.stderr)  # fmt: skip
+        _COMMAND.message(f"--size={text} is rounded up to {size} bytes, a multiple of {_BLOCK}")
     return size
 
 
@@ -153,30 +141,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _say(error: BaseException) -> None:
-    """What failed, and what to do next."""
-    text = str(error)
-    if isinstance(error, OSError) and not isinstance(error, Error) and error.strerror:
-        text = f"'{error.filename}': {error.strerror}" if error.filename else error.strerror
-    print(f"{_NAME}: {text}", file=sys.stderr)
-    _say_notes(error)
-
-
-def _say_notes(error: BaseException) -> None:
-    for note in getattr(error, "__notes__", []):
-        # The library's own lines begin with what they are about.
-        said = note.startswith("'")
-        print(f"{_NAME}: {note}" if said else f"hint: {_HINTS.get(note, note)}", file=sys.stderr)
-
-
 def _status(error: BaseException, append: bool) -> int:
     if isinstance(error, SourceError):
-        return _USAGE if error.usage else _FAILED
+        return USAGE if error.usage else FAILED
     if isinstance(error, Error):
         if append and isinstance(error, (ChecksumError, CorruptError)):
-            return _DAMAGED
-        return _USAGE if error.errno == errno.EINVAL else _FAILED
-    return _USAGE if isinstance(error, (ValueError, TypeError)) else _FAILED
+            return DAMAGED
+        return USAGE if error.errno == errno.EINVAL else FAILED
+    return USAGE if isinstance(error, (ValueError, TypeError)) else FAILED
 
 
 def _print_changes(report: Report, line: Callable[[str, str], None]) -> None:
@@ -275,7 +247,11 @@ def _json(report: Report, target: str, dry_run: bool) -> None:
 
 
 def _misused(given: argparse.Namespace) -> str:
-    """What does not go together; '': all does."""
+    """What does not go together, or is no file; '': all is well."""
+    if given.target == "-":
+        return "an image cannot be written to standard output; './-' is a file of that name"
+    if "-" in given.sources:
+        return "no SOURCE is read from standard input; './-' is a file of that name"
     if given.verb == "build" or not given.delete_missing and not given.force:
         return ""
     if not given.delete_missing:
@@ -305,13 +281,12 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     misuse = _misused(given)
     if misuse:
-        print(f"{_NAME}: {misuse}", file=sys.stderr)
-        return _USAGE
+        return _COMMAND.misuse(misuse)
     verb = build if given.verb == "build" else append
     try:
         report = verb(given.sources, given.target, **_options(given))
     except (Error, SourceError, OSError, ValueError, TypeError) as error:
-        _say(error)
+        _COMMAND.say(error)
         return _status(error, given.verb == "append")
     if given.json:
         _json(report, given.target, given.dry_run)
@@ -322,33 +297,5 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _print_all(function: Callable[[], int]) -> int:
-    """Its status, unless not all that it prints can be written."""
-    try:
-        status = function()
-        sys.stdout.flush()
-        return status
-    except OSError as error:  # what else fails main() says
-        if error.errno != errno.EPIPE:  # who closed the pipe knows
-            print(f"{_NAME}: cannot write to stdout: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is flushed at the end
-        return _FAILED
-
-
-def _run() -> int:
-    logging.basicConfig(format=f"{_NAME}: %(message)s")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
-    try:
-        return _print_all(main)
-    except _Stopped as stopped:
-        number = stopped.args[0]
-        print(f"{_NAME}: {signal.strsignal(number)}: stopped", file=sys.stderr)
-        _say_notes(stopped)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        return 128 + int(number)
-
-
 if __name__ == "__main__":
-    sys.exit(_run())
+    sys.exit(_COMMAND.run(main))

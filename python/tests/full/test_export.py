@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -77,10 +78,10 @@ class Export(unittest.TestCase):
         self.assertEqual(os.stat(path).st_ino, before)
         self.assertEqual(list(self.tmp.glob("*.part")), [])
 
-    def parquet(self, *arguments):
+    def parquet(self, *arguments, **options):
         return subprocess.run(
             [sys.executable, "-m", "stele.parquet", "export", *map(str, arguments)],
-            capture_output=True, text=True,
+            capture_output=True, text=True, **options,
         )  # fmt: skip
 
     def replaced(self, path):
@@ -107,9 +108,10 @@ class Export(unittest.TestCase):
         directory.mkdir()
         link.symlink_to("text")
         (self.tmp / "text").write_text("text")
-        for path in (fifo, directory, link):
+        for path in (fifo, link):
             with self.subTest(path):
                 self.replace(path, "it is not a regular file", "another name")
+        self.replace(directory, "it is a directory", "a name in that directory")
         done = self.parquet("-f", self.target, dangling)
         self.assertEqual((done.returncode, os.readlink(dangling)), (1, "nothing"), done.stderr)
         done = self.parquet(self.target, directory)
@@ -249,6 +251,51 @@ class Export(unittest.TestCase):
         )
         self.assertEqual(self.parquet("-f", self.target, path).stderr, "")
         self.assertEqual(Path(path).read_bytes(), before)
+
+    def test_parquet_names(self):
+        """What fails is said of the file that was named."""
+        import resource
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+        for path, begin, why in (
+            (self.tmp / "none" / "x", None, "No such file or directory"), (f"{self.target}/x", None, "Not a directory"),
+            (self.tmp / "x", limit, "File too large"),
+        ):  # fmt: skip
+            done = self.parquet(self.target, path, preexec_fn=begin)
+            self.assertEqual((done.returncode, done.stderr), (1, f"stele.parquet: '{path}': {why}\n"))
+        for name, why in ("-", "a Parquet file cannot be written to standard output; './-' is"), ("", "FILE is empty"):
+            done = self.parquet(self.target, name)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, f"\\Astele.parquet: {why}")
+        self.assertFalse(os.path.exists("-"))
+        self.assertEqual([*self.tmp.iterdir()], [Path(self.target)])
+
+    def test_parquet_bytes(self):
+        import stele.parquet
+
+        stele.parquet.export(os.fsencode(self.target), os.fsencode(self.tmp / "x"))
+        self.assertEqual({path.name for path in self.tmp.iterdir()}, {"a.stele", "x"})
+
+    def test_parquet_stopped(self):
+        """A signal leaves nothing, and is died of."""
+        code = (
+            "import runpy, sys, time, pyarrow.parquet as p\nwrite = p.ParquetWriter.write_table\n"
+            "def slow(*a, **k):\n    write(*a, **k)\n    print('on', flush=True)\n    time.sleep(20)\n"
+            "p.ParquetWriter.write_table = slow\nrunpy.run_module('stele.parquet', run_name='__main__')"
+        )
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            run = subprocess.Popen(
+                [sys.executable, "-c", code, "export", self.target, self.tmp / "x"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            self.assertEqual(run.stdout.readline(), "on\n")
+            self.assertEqual(len([*self.tmp.glob("*.part")]), 1)
+            run.send_signal(number)
+            _, err = run.communicate(timeout=20)
+            self.assertEqual((run.returncode, err), (-number, f"stele.parquet: {signal.strsignal(number)}: stopped\n"))
+            self.assertEqual([*self.tmp.iterdir()], [Path(self.target)])
 
     def test_parquet_status(self):
         """As of the other commands: 2 wrong usage, 3 damage, 1 anything else."""
