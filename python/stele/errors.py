@@ -22,7 +22,7 @@ def short(key: object) -> str:
 
 
 class Error(OSError):
-    """What Stele could not do, and why.
+    """What Stele could not do, and why; notes say what to do next.
 
     What is wrong and was not in the way goes to the logger 'stele' of Python's logging, as
     a WARNING, which is shown on stderr unless you say otherwise: snapshots are missing
@@ -117,18 +117,44 @@ _CLASSES: dict[int, type[Error]] = {
 _NO_ID = (1 << 64) - 1
 
 LARGER = "use a larger target, or a larger file_size of a file or RBD image"
-# What to do next, by errno and words of the message: the first that matches.
+_SET_RW = (
+    "unmap it, or set it writable with 'blockdev --setrw'; a loop device of 'losetup -r': attach "
+    "it again without -r"
+)
+# What to do next, by errno and words of the message: the first that matches. Where neither
+# functions nor options are named it is as of the command, see cmd/remedy.c.
 _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EEXIST, "is there already", "update=True replaces it, keep=True leaves it as it is"),
+    (_errno.EEXIST, "(partition table)", "name one of its partitions"),
+    (_errno.EBUSY, "this process has it open", ""),
+    (_errno.EBUSY, "unmap it", "run 'stele unmap' with that name"),
+    (_errno.EBUSY, "is under loop device", "name that, or detach it with 'losetup -d' first"),
+    (_errno.EBUSY, "mounted", "unmount it first"),
+    (_errno.EBUSY, "is swap", "run swapoff first"),
+    (_errno.EBUSY, "", "try again when nothing else uses it"),
+    (_errno.EROFS, "set read-only", _SET_RW),
+    (_errno.EACCES, "set read-only", _SET_RW),
+    (_errno.EPERM, "set read-only", _SET_RW),
+    (_errno.EROFS, "cannot open '/dev/", _SET_RW),
+    (_errno.EROFS, "", "choose another place, or mount its filesystem with 'mount -o remount,rw'"),
+    (_errno.EACCES, "", "run it as a user who may do that: see PERMISSIONS in stele(1)"),
+    (_errno.ENOSPC, "temporary file", "free space there, or choose another directory"),
+    (_errno.ENOSPC, "filesystem is full", "free space there, or choose another place"),
     (_errno.ENOSPC, ", the image needs ", LARGER),
     (_errno.ENOSPC, "; take a larger target", LARGER),
+    (_errno.EMEDIUMTYPE, "a partition table", "'lsblk' lists the partitions of a disk"),
+    (_errno.EMEDIUMTYPE, "no Stele image there", "build an image there first"),
+    (_errno.ENODATA, "its target only", "give it its full size again, or copy it anew"),
+    (_errno.EINVAL, "it has several snapshots", "select one: TARGET@NAME"),
+    (_errno.ENOENT, ": no directory '", "make that directory first"),
 )
 
 
 def _add_hint(error: Error) -> None:
     for number, words, hint in _HINTS:
         if number == error.errno and words in str(error.strerror):
-            error.add_note(hint)
+            if hint:
+                error.add_note(hint)
             return
 
 
@@ -150,7 +176,7 @@ def make(
         of = "" if dataset is None or dataset._is_whole() else " of this subset"
         message = f"{short(key)}: no sample{of} has this key"
     error = _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
-    if id is None and key is None:
+    if id is None:
         _add_hint(error)
     return error
 

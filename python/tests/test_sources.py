@@ -376,7 +376,7 @@ class Command(Case):
             (("-", self.target), 2, "no SOURCE is read from standard input; './-' is a file of that name\n"),
             ((self.target, top), 1, "there is no '.*'\nhint: the source comes first, then the target\n"),
             (("s3://a/b", self.target), 1, "'s3://a/b' is no file or directory\nhint: copy what is .* first\n"),
-            ((top, self.directory / "no/image"), 1, "cannot create '.*/no/image': no directory .*\n"),
+            ((top, self.directory / "no/image"), 1, "cannot create '.*/no/image': no directory .*\nhint: make that directory first\n"),
             ((top, self.target + "@a b"), 2, ".*name.*\n"),
             ((__file__, self.target), 1, "cannot tell the format of '.*'\nhint: --from names it: parquet, .*\n"),
         ):  # fmt: skip

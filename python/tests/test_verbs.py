@@ -4,10 +4,12 @@
 import io
 import os
 import signal
+import subprocess
 import threading
 import time
 import unittest
 import uuid
+from pathlib import Path
 from unittest import mock
 
 import images
@@ -124,6 +126,36 @@ class Build(Case):
             with self.subTest(message), self.assertRaisesRegex((TypeError, ValueError), message):
                 call()
         self.assertEqual(self.names(), ["v1"])
+
+    def test_hints(self):
+        """Errors say what to do next."""
+        fields = {"data": bytes}
+        stele.build(self.source, self.target)
+        other, empty = images.copy(self.target, f"{self.id()}.other"), f"{self.target}.empty"
+        stele.snapshot_create(f"{other}@v2")
+        Path(empty).write_bytes(bytes(16 << 20))
+        calls = [
+            ("select one: TARGET@NAME", lambda: stele.open(other)),
+            ("build an image there first", lambda: stele.open(empty)),
+            ("make that directory first", lambda: stele.Writer(empty + "-none/x", fields)),
+        ]
+        with stele.Writer(f"{other}@v3", progress=False):
+            with self.assertRaises(stele.Error) as caught:
+                stele.Writer(f"{other}@v4")
+            self.assertEqual(caught.exception.__notes__, ["try again when nothing else uses it"])
+        for hint, call in calls:
+            with self.subTest(hint), self.assertRaises(stele.Error) as caught:
+                call()
+            self.assertEqual(caught.exception.__notes__, [hint])
+        node = images.loop(self, empty)
+        with self.assertRaises(stele.Error) as caught:
+            stele.Writer(empty, fields)
+        self.assertEqual(caught.exception.__notes__, ["name that, or detach it with 'losetup -d' first"])
+        self.addCleanup(subprocess.run, ["blockdev", "--setrw", node], check=True)  # it outlives the file
+        subprocess.run(["blockdev", "--setro", node], check=True)
+        with self.assertRaises(stele.Error) as caught:
+            stele.build(self.source, node)
+        self.assertIn("blockdev --setrw", caught.exception.__notes__[0])
 
     def test_append(self):
         stele.build(self.source, self.target)
