@@ -216,6 +216,10 @@ class Dataset(_stele.Dataset):
         for first in range(0, len(self), _CHUNK):
             yield from self[first : first + _CHUNK]
 
+    def __reversed__(self) -> Iterator[_stele.Sample]:
+        for end in range(len(self), 0, -_CHUNK):
+            yield from reversed(self[max(end - _CHUNK, 0) : end])
+
     def __contains__(self, key: object) -> bool:
         """Is there a sample with this key?"""
         if not isinstance(key, (str, bytes)):

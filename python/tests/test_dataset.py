@@ -38,6 +38,10 @@ class Sequence(unittest.TestCase):
         seen = {s.key: bytes(s) for s in self.ds}
         self.assertEqual(seen, images.CONTENT)
 
+    def test_reversed(self):
+        for ds in self.ds, self.ds.subset(range(64)), self.ds.subset([5, 3, 9]), self.ds.subset([]):
+            self.assertEqual([s.id for s in reversed(ds)], [s.id for s in ds][::-1])
+
     def test_index(self):
         n = len(self.ds)
         for i in (0, 1, n - 1, -1, -n, numpy.int64(5), True):
