@@ -199,7 +199,7 @@ $(O)/python/done: $(PY_SOURCES) $(HEADERS) $(O)/libstele.a $(O)/stele $(O)/pytho
 	$(Q)cp -u python/stele_command.py $(@D)/
 	$(Q)touch $@
 
-python: $(O)/python/done ## the package into build/python, for its tests
+python: $(O)/python/done ## the package into build/python, to use it with that as PYTHONPATH
 
 pip = CC="$(CC)" CFLAGS="$(CFLAGS) -I$(abspath lib)" $(1) -m pip -q \
 	--disable-pip-version-check $(2) --no-deps --no-build-isolation
