@@ -5,12 +5,14 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import images
@@ -574,6 +576,16 @@ class Command(Case):
         for text, size in (("4096", 4096), ("1K", 4096), ("1MiB", 1 << 20), ("64KB", 65536), ("2g", 2 << 30), ("1TB", 10**12)):
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(_size(text), size)
+
+    def test_page(self):
+        """The manual names all options of build."""
+        from stele.sources.__main__ import _parser
+
+        _, verbs = _parser()._actions
+        page = Path("man/stele-build.1").read_text().partition("Parquet, Arrow and Feather")[2].partition(".Sh LABELS")[0]
+        options = {name for action in verbs.choices["build"]._actions for name in action.option_strings}
+        self.assertEqual(sorted(o for o in options if o.startswith("--") and o not in {"--force", "--quiet", "--dry-run"}
+                                and not re.search(rf"^\.Fl .*{o[1:]}\b", page, re.M)), [])
 
     def test_times(self):
         """As stele takes them."""
