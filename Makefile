@@ -31,8 +31,9 @@ BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 O ?= build
 PROVE ?= prove
-# Several at a time, as many of them wait: for devices, clocks and each other.
-PROVEFLAGS ?= --timer -j$(shell n=$$(nproc); echo $$((n < 3 ? n + 1 : 4)))
+# Several at a time, as many of them wait: for devices, clocks and each other. What fails is
+# shown with the log of what was run.
+PROVEFLAGS ?= --timer --failures --comments -j$(shell n=$$(nproc); echo $$((n < 3 ? n + 1 : 4)))
 TEST_SECONDS ?= $(if $(filter thread,$(SAN)),1800,600)
 FUZZ_SECONDS ?= 30
 CLANG ?= clang
