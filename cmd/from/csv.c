@@ -15,7 +15,6 @@
 #include "from/row.h"
 #include "text.h"
 
-#define COLUMNS_MAX (STELE_FIELDS_MAX + 2u) /* and key and path */
 #define SEPARATORS  ",\t;"
 
 /* Bytes of a row, without quotes around it. */
@@ -33,9 +32,9 @@ struct column {
 struct csv {
 	struct from_scan *scan;
 	char separator;
-	struct cell cells[COLUMNS_MAX];
+	struct cell cells[FROM_COLUMNS_MAX];
 	size_t cell_count;
-	struct column columns[COLUMNS_MAX];
+	struct column columns[FROM_COLUMNS_MAX];
 	size_t column_count;
 	bool warned; /* of a name that is hardly meant */
 	char *text; /* of a cell whose quotes are doubled */
@@ -105,7 +104,7 @@ static enum outcome split_row(struct csv *csv, struct split *s)
 {
 	csv->cell_count = 0;
 	for (;;) {
-		struct cell spare, *cell = csv->cell_count < COLUMNS_MAX ?
+		struct cell spare, *cell = csv->cell_count < FROM_COLUMNS_MAX ?
 						   &csv->cells[csv->cell_count] : &spare;
 		enum outcome outcome;
 
@@ -324,8 +323,7 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 		return 0;
 	switch (record_field(&from->fields, name, size, family_of(column->role))) {
 	case -EOVERFLOW:
-		return from_failed(from, -EOVERFLOW, "'%s' has more than %d fields",
-				   csv->scan->shard->name, STELE_FIELDS_MAX);
+		return from_too_many(csv->scan);
 	case -EPROTOTYPE:
 		return from_damaged(csv->scan, 0, "column '%s' is what the files become",
 				    column->name);
@@ -357,10 +355,9 @@ static int take_header(struct csv *csv, const char *data)
 	const uint64_t damages = csv->scan->damages;
 	int ret = 0;
 
-	if (csv->cell_count > COLUMNS_MAX)
-		return from_failed(csv->scan->from, -E2BIG, "'%s' has %zu columns, and samples "
-				   "up to %d fields", csv->scan->shard->name,
-				   csv->cell_count, STELE_FIELDS_MAX);
+	if (csv->cell_count > FROM_COLUMNS_MAX)
+		return from_refused(csv->scan->from, -E2BIG, "'%s' has %zu columns, more than %u",
+				    csv->scan->shard->name, csv->cell_count, FROM_COLUMNS_MAX);
 	for (size_t i = 0; i < csv->cell_count && !ret && csv->scan->damages == damages; i++) {
 		size_t size;
 		const char *name = cell_text(csv, data, &csv->cells[i], &size);

@@ -238,8 +238,7 @@ static int take_schema(struct mindrecord *m)
 
 	schema = json_object_get(schema, "schema");
 	if (json_object_size(schema) > STELE_FIELDS_MAX)
-		return from_failed(m->scan->from, -EOVERFLOW, "'%s' has more than %d fields",
-				   m->scan->shard->name, STELE_FIELDS_MAX);
+		return from_too_many(m->scan);
 	json_object_foreach(schema, name, value)
 		if (!take_column(&m->columns[m->count++], name, value))
 			return from_damaged(m->scan, FIRST_SIZE, "field '%s' is of a type or shape "

@@ -7,11 +7,31 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define PAYLOAD_NAME "data"
 #define SHOWN_MAX    100u /* bytes of a value in a message */
+
+static int compare_name(const void *name, const void *column)
+{
+	return strcmp(name, ((const struct from_column *)column)->name);
+}
+
+/* One whose type is given. */
+static const struct from_column *find_column(const struct from_opts *opts, const char *name,
+					     size_t size)
+{
+	char text[STELE_NAME_SIZE_MAX + 1];
+
+	if (size > STELE_NAME_SIZE_MAX || memchr(name, '\0', size))
+		return NULL;
+	memcpy(text, name, size);
+	text[size] = '\0';
+	return bsearch(text, opts->columns, opts->column_count, sizeof(*opts->columns),
+		       compare_name);
+}
 
 static bool is(const char *name, size_t size, const char *wanted)
 {
@@ -29,17 +49,18 @@ enum row_role row_role(struct from *from, const char *name, size_t size)
 		[FROM_TYPE_CLASS] = ROW_NAMES, [FROM_TYPE_TEXT] = ROW_TEXT,
 		[FROM_TYPE_F64] = ROW_REAL, [FROM_TYPE_NONE] = ROW_NONE};
 	const struct from_opts *opts = &from->opts;
+	const struct from_column *column;
 
 	if (is(name, size, opts->key ? opts->key : FROM_KEY_COLUMN))
 		return ROW_KEY;
 	if (row_of_manifest(from) &&
 	    is(name, size, opts->payload ? opts->payload : FROM_PAYLOAD_COLUMN))
 		return ROW_PAYLOAD;
-	for (uint32_t i = 0; i < opts->column_count; i++)
-		if (is(name, size, opts->columns[i].name)) {
-			from->typed |= UINT64_C(1) << i;
-			return roles[opts->columns[i].type];
-		}
+	column = find_column(opts, name, size);
+	if (column) {
+		from->typed[column - opts->columns] = true;
+		return roles[column->type];
+	}
 	return is(name, size, "label") || is(name, size, "split") ? ROW_CLASS : ROW_FIELD;
 }
 
@@ -86,7 +107,7 @@ int row_check_columns(struct from *from)
 	if (!from->index.size)
 		return from->missing ? misuse_column(from, from->missing) : 0;
 	for (uint32_t i = 0; i < opts->column_count; i++)
-		if (!(from->typed >> i & 1))
+		if (!from->typed[i])
 			return misuse_column(from, opts->columns[i].name);
 	return 0;
 }
@@ -136,8 +157,7 @@ int row_value(struct row *row, const char *name, size_t name_size,
 	int field = record_field(&from->fields, name, name_size, family);
 
 	if (field == -EOVERFLOW)
-		return from_failed(from, field, "'%s' has more than %d fields",
-				   row->scan->shard->name, STELE_FIELDS_MAX);
+		return from_too_many(row->scan);
 	if (field == -EINVAL)
 		return from_damaged(row->scan, record->offset, "'%.*s' is not a valid name of a "
 				    "field", (int)(name_size < 100 ? name_size : 100), name);

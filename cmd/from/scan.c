@@ -55,6 +55,16 @@ int from_failed(struct from *from, int error, const char *format, ...)
 	return error;
 }
 
+int from_too_many(struct from_scan *scan)
+{
+	int ret = from_failed(scan->from, -EOVERFLOW, "'%s' has more than %d fields",
+			      scan->shard->name, STELE_FIELDS_MAX);
+
+	if (from_has_types(scan->from))
+		cmd_hint("--type=COLUMN:none leaves a column out");
+	return ret;
+}
+
 int from_refused(struct from *from, int error, const char *format, ...)
 {
 	char text[1024];

@@ -83,7 +83,7 @@ enum from_keys {
 };
 
 struct from {
-	struct from_opts opts;
+	struct from_opts opts; /* columns: sorted by name */
 	const struct from_format *format;
 	struct from_shard *shards;
 	size_t shard_count;
@@ -94,7 +94,7 @@ struct from {
 	struct record_entry entry; /* that is at hand, after the scan */
 	struct stele_field blob; /* the field of blobs */
 	enum from_keys keys;
-	uint64_t typed;	     /* which of opts.columns were there: a bit each */
+	bool typed[FROM_COLUMNS_MAX]; /* which of opts.columns were there */
 	const char *missing; /* column that an option names, as long as none has it; NULL: none */
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
@@ -170,6 +170,9 @@ int from_cannot_read(struct from_scan *scan, int error);
 /* It is not the shard's fault. Return: `error`. */
 int from_failed(struct from *from, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* The shard has more fields than an image. Return: -EOVERFLOW. */
+int from_too_many(struct from_scan *scan);
 
 /*
  * What it has is not what an option names (-EINVAL), or does not fit what it is appended to.

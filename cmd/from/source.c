@@ -77,8 +77,9 @@ const char *from_parse_type(const char *text, struct from_opts *opts)
 	const char *colon = strrchr(text, ':');
 	const size_t size = colon ? (size_t)(colon - text) : 0;
 
-	if (opts->column_count == STELE_FIELDS_MAX || !size || size > STELE_NAME_SIZE_MAX ||
-	    parse_word(colon + 1, words, &column->type))
+	if (opts->column_count == FROM_COLUMNS_MAX)
+		return "given for no more than 4096 columns";
+	if (!size || size > STELE_NAME_SIZE_MAX || parse_word(colon + 1, words, &column->type))
 		return "COLUMN:class, COLUMN:text, COLUMN:f64 or COLUMN:none";
 	memcpy(column->name, text, size);
 	column->name[size] = '\0';
@@ -166,6 +167,13 @@ static const char *taken(const struct from_opts *opts, const struct from_format 
 	return NULL;
 }
 
+static int compare_columns(const void *a, const void *b)
+{
+	const struct from_column *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
 static int check_types(const struct from_opts *opts, const struct from_format *format)
 {
 	for (uint32_t i = 0; i < opts->column_count; i++) {
@@ -175,9 +183,7 @@ static int check_types(const struct from_opts *opts, const struct from_format *f
 			cmd_message("--type cannot be given for '%s': it is %s", name, what);
 			return -EINVAL;
 		}
-		for (uint32_t k = 0; k < i; k++) {
-			if (strcmp(opts->columns[k].name, name))
-				continue;
+		if (i && !strcmp(opts->columns[i - 1].name, name)) {
 			cmd_message("--type is given twice for '%s'", name);
 			return -EINVAL;
 		}
@@ -382,6 +388,7 @@ static int make(struct names *names, const struct from_opts *opts,
 	if (!from)
 		return -ENOMEM;
 	from->opts = *opts;
+	qsort(from->opts.columns, opts->column_count, sizeof(*opts->columns), compare_columns);
 	from->store.fd = from->index.fd = -1;
 	from->blob = (struct stele_field){
 		.size = sizeof(from->blob), .name = "data", .type = STELE_TYPE_BYTES};

@@ -17,6 +17,8 @@
 
 struct from;
 
+#define FROM_COLUMNS_MAX 4096u /* of a table, most of which may be left out */
+
 /* What becomes of a column of a table, other than what its values say. */
 enum from_type {
 	FROM_TYPE_CLASS,
@@ -41,7 +43,7 @@ struct from_opts {
 	const char *key;     /* column that keys are taken from; NULL: "key", if there is one */
 	const char *payload; /* column of a manifest that has paths; NULL: "path" */
 	const char *database; /* of an LMDB environment; NULL: the one without a name */
-	struct from_column columns[STELE_FIELDS_MAX]; /* whose type is given */
+	struct from_column columns[FROM_COLUMNS_MAX]; /* whose type is given */
 	uint32_t column_count;
 	const char *arrays; /* names of arrays and groups, with commas; NULL: all */
 	bool example;	     /* TFRecords are tf.train.Example */

@@ -181,8 +181,7 @@ static int take_member(struct from_scan *scan, struct tar_member *member)
 		return from_damaged(scan, member->offset,
 				    "'%s': not a valid name of a field", member->path);
 	if (field < 0)
-		return from_failed(scan->from, field, "'%s' has more than %d fields",
-				   scan->shard->name, STELE_FIELDS_MAX);
+		return from_too_many(scan);
 	return add_value(scan, member, g, &parts, (uint32_t)field);
 }
 

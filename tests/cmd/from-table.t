@@ -132,9 +132,59 @@ built --payload=a "$tmp/t.csv"
 is 2 "$status" "--payload is for manifests"
 built --example "$tmp/t.csv"
 is 2 "$status" "--example is for TFRecords"
-table "$(seq -s , 70)\n"
-built "$tmp/t.csv"
-wrong "70 columns, and samples up to 64 fields" "too many columns"
+
+# ---- many columns ----
+
+# wide FILE KEY COUNT: a table of the key and so many columns, c0, c1, ...
+wide() {
+	seq -s , -f 'c%g' 0 $(($3 - 1)) | sed 's/^/key,/' >"$tmp/$1"
+	seq -s , 1 "$3" | sed "s/^/$2,/" >>"$tmp/$1"
+}
+# none FROM TO: options that leave these out
+none() { seq -f '--type=c%g:none' "$1" "$2"; }
+
+wide w.csv x 70
+for way in --from=csv "--from=manifest --payload=key"; do
+	# shellcheck disable=SC2086 # words
+	built $way "$tmp/w.csv"
+	wrong "w.csv' has more than 64 fields: more than an image can hold$" "$way"
+	is "hint: --type=COLUMN:none leaves a column out" "$(sed -n 2p <<<"$err")" \
+		"too many columns, $way: says what helps"
+done
+# shellcheck disable=SC2046 # words
+built $(none 64 69) "$tmp/w.csv"
+is "0 64 c63:i64" "$status $(types | wc -w) $(types | grep -o '[^ ]*$')" \
+	"as many columns as fields, after others are left out" || diag "$err"
+# shellcheck disable=SC2046 # words
+built $(none 5 69) "$tmp/w.csv"
+is "0 5" "$status $(types | wc -w)" "more columns than that are left out" || diag "$err"
+wide u.csv y 70
+# shellcheck disable=SC2046 # words
+run stele append -q $(none 5 69) "$tmp/u.csv" "$image@v2"
+is '0 [1,2,3,4,5] [1,2,3,4,5]' "$status $(stele ls --fields --json "$image@v2" |
+	jq -c '[.fields[]]' | paste -sd ' ')" "append leaves them out, too" || diag "$err"
+run stele append -q "$tmp/u.csv" "$image@v3"
+is "1 hint: --type=COLUMN:none leaves a column out" "$status $(sed -n 2p <<<"$err")" \
+	"append says what helps"
+mkdir "$tmp/members"
+for ((i = 0; i < 70; i++)); do echo $i >"$tmp/members/x.c$i"; done
+must tar -C "$tmp/members" --sort=name -cf "$tmp/w.tar" .
+built --from=webdataset "$tmp/w.tar"
+is "1 1" "$status $(wc -l <<<"$err")" "members of an archive cannot be left out: no hint" ||
+	diag "$err"
+wide w.csv x 4095
+# shellcheck disable=SC2046 # words
+built $(none 2 4094) "$tmp/w.csv"
+is '0 ["x",{"c0":1,"c1":2}]' "$status $(fields)" "4096 columns" || diag "$err"
+wide w.csv x 4096
+built "$tmp/w.csv"
+wrong "w.csv' has 4097 columns, more than 4096$" "no more columns than that"
+# shellcheck disable=SC2046 # words
+built $(none 0 4096) "$tmp/w.csv"
+misused "invalid value 'c4096:none' for --type: must be given for no more than 4096 columns" \
+	"no more types than columns"
+
+# ---- CSV: any bytes ----
 
 # No cut goes unnoticed unless it is between rows, and nothing that is cut or flipped crashes.
 must python3 "$tmp/write-csv.py" "$tmp/x.csv" , 1 lf

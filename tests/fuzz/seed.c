@@ -204,6 +204,7 @@ static void write_mapping(void)
 /* Sources; their first byte is part of the file, except of TFRecords. */
 static void write_sources(void)
 {
+	static char columns[5000]; /* more than there may be */
 	static char csv[] = "key,a,label,\"b\"\n1,2.5,cat,\"x, \"\"y\"\"\nz\"\r\n2,,dog,007\n";
 	static uint8_t example[] =
 		"\x0a\x2e\x0a\x0c\x0a\x01i\x12\x07\x1a\x05\x0a\x03\x01\x96\x01"
@@ -230,6 +231,8 @@ static void write_sources(void)
 		"{'descr': '<f2', 'fortran_order': False, 'shape': (8,), }"};
 
 	write_family("csv", 'k', (uint8_t *)csv + 1, strlen(csv) - 1, 0, 3);
+	memset(columns, ',', sizeof(columns));
+	write_seed("csv", "columns", 'k', columns, sizeof(columns));
 	write_seed("csv", "copied", 'a', "\n\"b\"\"c\"\n", 9); /* nothing is read again */
 	write_family("recordio", rec[0], rec + 1, sizeof(rec) - 2, 3, 5);
 	write_family("ffrecord", ffr[0], ffr + 1, sizeof(ffr) - 2, 3, 2);
