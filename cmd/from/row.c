@@ -331,8 +331,8 @@ static int check_key(struct row *row)
 	if (!row->keyed && from->opts.key && !record_find(&from->fields, name, strlen(name)))
 		return row_no_column(row->scan, row->record.offset, name);
 	return from_damaged(row->scan, row->record.offset,
-			    row->keyed ? "has a '%s', which samples before it lack" :
-					 "has no '%s' for its key", name);
+			    row->keyed ? "the sample has a '%s', which samples before it lack" :
+					 "the sample has no '%s' that can be its key", name);
 }
 
 int row_end(struct row *row)

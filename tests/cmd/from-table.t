@@ -277,7 +277,11 @@ is "0 2 3" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')
 	"JSON: --on-error=skip leaves lines out"
 printf '{"key":"a"}\n{"a":2}\n' >"$tmp/t.jsonl"
 built "$tmp/t.jsonl"
-wrong "t.jsonl' at byte 12: has no 'key' for its key" "JSON: a line without a key"
+wrong "t.jsonl' at byte 12: the sample has no 'key' that can be its key" "JSON: a line without a key"
+printf '{"a":2}\n{"key":"a"}\n' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+wrong "t.jsonl' at byte 8: the sample has a 'key', which samples before it lack" \
+	"JSON: a key that others lack"
 
 # ---- values of two types ----
 
