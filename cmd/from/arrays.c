@@ -58,6 +58,7 @@ int arrays_found(struct arrays *arrays, uint64_t chosen)
 int arrays_check(struct arrays *arrays, const struct array *array)
 {
 	struct from_scan *scan = arrays->scan;
+	char rows[TEXT_SIZE];
 
 	if (array->npy.text && !array->varies && array->npy.row_size > TEXT_MAX)
 		return from_damaged(scan, 0, "array '%s' has texts of more than %zu bytes",
@@ -65,8 +66,8 @@ int arrays_check(struct arrays *arrays, const struct array *array)
 	if (!arrays->count || array->npy.dims[0] == arrays->rows)
 		return 1;
 	return from_damaged(scan, scan->input.offset,
-			    "array '%s' has %" PRIu64 " rows, and '%s' %" PRIu64
-			    " (--arrays takes some)", array->name, array->npy.dims[0],
+			    "array '%s' has %s, and '%s' %" PRIu64 " (--arrays takes some)",
+			    array->name, text_counted(rows, array->npy.dims[0], "row"),
 			    arrays->list[0].name, arrays->rows);
 }
 

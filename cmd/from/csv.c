@@ -252,11 +252,13 @@ static int take_cells(struct csv *csv, const char *data, bool keys)
 
 static int take_row(struct csv *csv, const char *data)
 {
+	char cells[TEXT_SIZE];
 	int ret = 0;
 
 	if (csv->cell_count != csv->column_count && ++csv->row.number)
 		return from_damaged(csv->scan, csv->row.record.offset,
-				    "a row of %zu columns: the header has %zu", csv->cell_count,
+				    "a row of %s: the header has %zu",
+				    text_counted(cells, csv->cell_count, "column"),
 				    csv->column_count);
 	ret = take_cells(csv, data, true);
 	if (!ret)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "from/scan.h"
+#include "text.h"
 
 #define HEAD_SIZE  12u
 #define ENTRY_SIZE 12u /* of both tables */
@@ -60,13 +61,14 @@ static int read_tables(struct reader *r, uint32_t *crc)
 		const size_t want = size - at < PIECE_SIZE ? size - at : PIECE_SIZE;
 		const uint8_t *data;
 		int64_t got = input_look(input, want, &data);
+		char samples[TEXT_SIZE];
 		uint8_t *more;
 
 		if (got < 0)
 			return from_input_failed(r->scan, (int)got);
 		if ((size_t)got < want)
-			return from_damaged(r->scan, 0, "the header of %" PRIu64 " samples is cut "
-					    "short", r->count);
+			return from_damaged(r->scan, 0, "the header of %s is cut short",
+					    text_counted(samples, r->count, "sample"));
 		/* As it comes: a count that is wrong costs no memory. */
 		if (at == room) {
 			room = room ? 2 * room : PIECE_SIZE;

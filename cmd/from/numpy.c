@@ -12,6 +12,7 @@
 #include "from/arrays.h"
 #include "from/zip_end.h"
 #include "libarchive.h"
+#include "text.h"
 
 #define COPY_SIZE ((size_t)64 << 10)
 
@@ -78,20 +79,22 @@ static int unreadable(struct arrays *arrays, const struct array *array, int erro
 
 static int cut_short(struct arrays *arrays, const struct array *array)
 {
-	return from_damaged(arrays->scan, place(arrays),
-			    "array '%s' is cut short: it has %" PRIu64 " rows", array->name,
-			    array->npy.dims[0]);
+	char rows[TEXT_SIZE];
+
+	return from_damaged(arrays->scan, place(arrays), "array '%s' is cut short: it has %s",
+			    array->name, text_counted(rows, array->npy.dims[0], "row"));
 }
 
 /* The checksum of a member is looked at by who reads its end, behind its last byte. */
 static int end_member(struct arrays *arrays, const struct array *array)
 {
 	int64_t got = read_full(arrays, arrays->buffer, 1);
+	char rows[TEXT_SIZE];
 
 	if (got < 0)
 		return unreadable(arrays, array, (int)got);
-	return got ? from_damaged(arrays->scan, place(arrays), "array '%s' has bytes behind its "
-				  "%" PRIu64 " rows", array->name, array->npy.dims[0]) : 0;
+	return got ? from_damaged(arrays->scan, place(arrays), "array '%s' has bytes behind its %s",
+				  array->name, text_counted(rows, array->npy.dims[0], "row")) : 0;
 }
 
 static int copy(struct arrays *arrays, struct array *array)

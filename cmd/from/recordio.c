@@ -18,6 +18,7 @@
 
 #include "cmd.h"
 #include "from/row.h"
+#include "text.h"
 
 #define MAGIC	    0xced7230au
 #define FRAME_SIZE  8u
@@ -369,14 +370,15 @@ static int next_record(struct reader *r)
 	struct input *input = &r->scan->input;
 	const uint8_t *data;
 	int64_t got = input_look(input, FRAME_SIZE, &data);
+	char bytes[TEXT_SIZE];
 	int ret;
 
 	r->offset = input->offset;
 	if (got <= 0)
 		return got < 0 ? from_input_failed(r->scan, (int)got) : 0;
 	if (got < FRAME_SIZE)
-		return from_damaged(r->scan, r->offset, "%" PRIi64 " bytes that are no record",
-				    got);
+		return from_damaged(r->scan, r->offset, "%s, too few for a record",
+				    text_counted(bytes, (uint64_t)got, "byte"));
 	if (!begins_record(data))
 		ret = damaged(r, "does not begin with the magic number");
 	else if (from_is_plain(r->scan) && get32(data + 4) >> 29 == PART_WHOLE)

@@ -299,6 +299,7 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 {
 	const la_int64_t size = libarchive.archive_entry_size(entry);
 	const uint64_t begin = position(scan);
+	char bytes[TEXT_SIZE];
 
 	if (size < 0 || !libarchive.archive_entry_size_is_set(entry))
 		return from_damaged(scan, member->offset, "'%s' has no size",
@@ -311,9 +312,8 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 		return fn(scan, member);
 	if (begin > scan->shard->size || member->size > scan->shard->size - begin)
 		return from_damaged(scan, member->offset,
-				    "'%s' is cut short: it has %" PRIu64
-				    " bytes, and not all of them are there",
-				    member->path, member->size);
+				    "'%s' is cut short: it has %s, and not all is there",
+				    member->path, text_counted(bytes, member->size, "byte"));
 	member->place = from_place(scan, begin);
 	scan->reader->begin = member->offset;
 	scan->reader->end = begin + (member->size + BLOCK_SIZE - 1) / BLOCK_SIZE * BLOCK_SIZE;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "from/example.h"
+#include "text.h"
 #include "from/tfrecord.h"
 
 #define HEAD_SIZE  12u
@@ -78,6 +79,14 @@ struct record_reader {
 	struct row row; /* its number is that of the record */
 };
 
+static int cut_short(struct record_reader *r)
+{
+	char bytes[TEXT_SIZE];
+
+	return from_damaged(r->scan, r->offset, "record %" PRIu64 " is cut short: it has %s",
+			    r->row.number, text_counted(bytes, r->size, "byte"));
+}
+
 /* Return: 1; 0: cut short, and skipped; negative errno (said). */
 static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 {
@@ -92,9 +101,7 @@ static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 		if (got < 0)
 			return from_input_failed(r->scan, (int)got);
 		if ((size_t)got < want)
-			return from_damaged(r->scan, r->offset,
-					    "record %" PRIu64 " is cut short: it has %"
-					    PRIu64 " bytes", r->row.number, r->size);
+			return cut_short(r);
 		*crc = crc32c(*crc, data, want);
 		if (keep)
 			ret = from_append(r->scan, data, want);
@@ -172,8 +179,7 @@ static int read_example(struct record_reader *r)
 	if (got < 0)
 		return from_input_failed(scan, (int)got);
 	if ((uint64_t)got < r->size + TAIL_SIZE)
-		return from_damaged(scan, r->offset, "record %" PRIu64 " is cut short: it has %"
-				    PRIu64 " bytes", r->row.number, r->size);
+		return cut_short(r);
 	if (get32(data + r->size) != tfrecord_crc(data, (size_t)r->size)) {
 		input_skip(&scan->input, r->size + TAIL_SIZE);
 		ret = wrong_checksum(r);
@@ -199,6 +205,7 @@ static int next_record(struct record_reader *r)
 	struct input *input = &r->scan->input;
 	const uint8_t *head;
 	int64_t got = input_look(input, HEAD_SIZE, &head);
+	char bytes[TEXT_SIZE];
 
 	r->offset = input->offset;
 	if (got < 0)
@@ -206,8 +213,8 @@ static int next_record(struct record_reader *r)
 	if (!got)
 		return 0;
 	if (got < HEAD_SIZE)
-		return from_damaged(r->scan, r->offset, "%" PRIi64 " bytes that are "
-				    "no record", got);
+		return from_damaged(r->scan, r->offset, "%s, too few for a record",
+				    text_counted(bytes, (uint64_t)got, "byte"));
 	if (!read_head(head, &r->size))
 		return from_damaged(r->scan, r->offset, "the size of record %" PRIu64
 				    " has a wrong checksum: what follows is lost",

@@ -70,9 +70,9 @@ static int take_values(struct stele_source_reader *reader,
 	if (fits && sum == reader->entry.data_size)
 		return 0;
 	snprintf(reader->why, sizeof(reader->why),
-		 "its fields have %s%" PRIu64 " bytes, and it %" PRIu64,
+		 "its fields have %s%" PRIu64 " byte%s, and it %" PRIu64,
 		 fits ? "" : "more than ", fits ? sum : UINT64_MAX,
-		 reader->entry.data_size);
+		 fits && sum == 1 ? "" : "s", reader->entry.data_size);
 	return -EINVAL;
 }
 

@@ -317,8 +317,9 @@ int stele_spool_put(struct stele_spool *spool, const char *key, size_t key_size,
 	if (ret < 0)
 		return ret;
 	if (!values || count != spool->fields.count) {
-		stele_log_error(&spool->log, "a sample has %u fields, and got %u",
-				spool->fields.count, values ? count : 0);
+		stele_log_error(&spool->log, "a sample has %u field%s, and got %u",
+				spool->fields.count, spool->fields.count == 1 ? "" : "s",
+				values ? count : 0);
 		return -EINVAL;
 	}
 	ret = take(spool, values, &p);

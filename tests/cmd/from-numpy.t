@@ -43,7 +43,8 @@ is '[-1,0,"a",1,1] [0,1.5,"ü",2,0] [1,-2,"€uro",0,1] [-1,"inf","😀",3,0] '\
 built --key=label "$arrays"
 is 1 "$status" ".npz: a key twice"
 built --key=score "$arrays"
-wrong "arrays.npz' at byte 0: the sample has no 'score' that can be its key" ".npz: a key that is no integer"
+wrong "arrays.npz' at byte 0: the sample has no 'score' that can be its key" \
+	".npz: a key that is no integer"
 built --key=word "$arrays"
 wrong "a key that is empty" ".npz: an empty key"
 built --key=word --on-error=skip "$arrays"

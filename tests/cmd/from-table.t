@@ -90,7 +90,7 @@ is "0 1" "$status $(field "$out" .added)" "append" || diag "$err"
 
 table 'a,b\n1,2\n3\n4,5\n'
 built "$tmp/t.csv"
-wrong "t.csv' at byte 8: a row of 1 columns: the header has 2" "a row that is too short"
+wrong "t.csv' at byte 8: a row of 1 column: the header has 2" "a row that is too short"
 built --on-error=skip "$tmp/t.csv"
 is "0 2 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
 	"--on-error=skip leaves the row out, and counts it"
@@ -277,7 +277,8 @@ is "0 2 3" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')
 	"JSON: --on-error=skip leaves lines out"
 printf '{"key":"a"}\n{"a":2}\n' >"$tmp/t.jsonl"
 built "$tmp/t.jsonl"
-wrong "t.jsonl' at byte 12: the sample has no 'key' that can be its key" "JSON: a line without a key"
+wrong "t.jsonl' at byte 12: the sample has no 'key' that can be its key" \
+	"JSON: a line without a key"
 printf '{"a":2}\n{"key":"a"}\n' >"$tmp/t.jsonl"
 built "$tmp/t.jsonl"
 wrong "t.jsonl' at byte 8: the sample has a 'key', which samples before it lack" \

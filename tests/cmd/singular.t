@@ -44,4 +44,28 @@ run stele bench --samples=1 "$tmp/copy"
 ok "bench: 1 of 1 sample" grep -q ' 1 of 1 sample of ' <<<"$err" || diag "$err"
 ok "bench: failed" grep -q '^failed  *1 sample$' <<<"$out" || diag "$out"
 
+# ---- sources that are ----
+
+# cut WANTED [OPTION...] FILE: is refused in these words
+cut() {
+	local wanted=$1
+	shift
+	rm -f "$tmp/none"
+	run stele build "$@" "$tmp/none"
+	is 1 "$status" "$wanted: refused"
+	ok "$wanted: said" grep -q "at byte [0-9]*: .*$wanted$" <<<"$err" || diag "$err"
+}
+
+printf 'a,b\n1\n' >"$tmp/x.csv"
+cut 'a row of 1 column: the header has 2' "$tmp/x.csv"
+printf x >"$tmp/x"
+cut '1 byte, too few for a record' --from=tfrecord "$tmp/x"
+cut '1 byte, too few for a record' --from=recordio "$tmp/x"
+must tar -C "$tmp" -cf "$tmp/x.tar" x
+truncate -s 512 "$tmp/x.tar"
+cut 'it has 1 byte, and not all is there' "$tmp/x.tar"
+printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }" \
+	>"$tmp/x.npy"
+cut "'data' is cut short: it has 1 row" "$tmp/x.npy"
+
 done_testing

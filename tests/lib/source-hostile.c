@@ -311,6 +311,12 @@ static void sum_low(void)
 	evil.values[3].size = 5;
 }
 
+static void sum_one(void)
+{
+	evil.values[0].size = evil.values[1].size = 0;
+	evil.values[3].size = 1;
+}
+
 static void sum_wraps(void)
 {
 	evil.values[0].size = UINT64_MAX;
@@ -435,6 +441,7 @@ static const struct {
 	{"a name that is NULL", null_name, -EINVAL, "class name", false},
 	{"a long class name", long_name, -EINVAL, "class name", false},
 	{"fields of 25 bytes in 26", sum_low, -EINVAL, "have 25 bytes", false},
+	{"fields of one byte", sum_one, -EINVAL, "have 1 byte, and it 26", false},
 	{"sizes that wrap around", sum_wraps, -EINVAL, "more than", false},
 	{"a tensor of 11 bytes", not_shaped, -EINVAL, "'tensor' has a size", false},
 	{"a text that is none", not_text, -EINVAL, "not valid UTF-8", false},

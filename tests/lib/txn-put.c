@@ -731,7 +731,6 @@ static void test_file(void)
 					   .count = 1};
 	struct stele_txn *txn = create(path_of("spooled"), 0);
 	struct stele_snapshot_info info = {.size = sizeof(info)};
-
 	char *gone = strdup(path_of("gone"));
 
 	is_int(-ENOENT, stele_txn_schema(txn, &plain, &opts), "no such directory");
@@ -750,6 +749,7 @@ static void test_file(void)
 	is_int(0, stele_txn_base(txn, NULL), "given up");
 	opts.directory = test_tmpdir();
 	is_int(0, stele_txn_schema(txn, &plain, &opts), "a directory");
+	refuses(txn, -EINVAL, "1 field, and got 0", "key", 3, NULL, 1);
 	signal(SIGXFSZ, SIG_IGN);
 	limit_files(3 << 20);
 	for (unsigned int i = 0; i < 2; i++)
