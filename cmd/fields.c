@@ -133,10 +133,24 @@ char *fields_list(const struct stele_dataset *ds, bool bytes)
 	return text;
 }
 
+/* Which one may be meant. */
+static void no_field(const struct stele_dataset *ds, const char *name, bool bytes)
+{
+	char *text = text_escape(name, strlen(name)), *list = fields_list(ds, bytes);
+
+	if (list && !*list)
+		cmd_message("no field '%s': there is nothing but numbers", text ? text : name);
+	else
+		cmd_message("no field '%s' (%sthere %s %s)", text ? text : name,
+			    bytes ? "apart from numbers " : "",
+			    list && !strchr(list, ',') ? "is" : "are", list ? list : "others");
+	free(text);
+	free(list);
+}
+
 int field_find(const struct stele_dataset *ds, const char *name, bool bytes)
 {
 	struct stele_field field;
-	char *text, *list;
 
 	for (uint32_t i = 0; next_field(ds, i, &field); i++) {
 		if (strcmp(field.name, name))
@@ -146,11 +160,7 @@ int field_find(const struct stele_dataset *ds, const char *name, bool bytes)
 		cmd_message("field '%s' is a number, not bytes", field.name);
 		return -EINVAL;
 	}
-	text = text_escape(name, strlen(name));
-	list = fields_list(ds, bytes);
-	cmd_message("no field '%s' (there are %s)", text ? text : name, list ? list : "others");
-	free(text);
-	free(list);
+	no_field(ds, name, bytes);
 	return -EINVAL;
 }
 

@@ -148,15 +148,28 @@ done
 run stele extract --field=photo --skip-existing "$t" "$tmp/photo"
 is "0 2 files skipped: there already" "$status $(tail -n 1 <<<"$out")" \
 	"extract --field --skip-existing: the size is that of the field"
+mkdir -p "$tmp/animals/"{cat,dog}
+touch "$tmp/animals/"{cat,dog}/1
+must stele build -q "$tmp/animals" "$tmp/classes"
+printf 'a,b\n1,2\n' >"$tmp/numbers.csv"
+must stele build -q "$tmp/numbers.csv" "$tmp/numbers"
 for verb in "extract" "export --to=tar" "export --to=tfrecord"; do
 	# shellcheck disable=SC2086 # words
 	run stele $verb --field=weight "$t" "$tmp/none"
 	is "2 stele: field 'weight' is a number, not bytes" "$status $err" "$verb: a number"
 	# shellcheck disable=SC2086 # words
 	run stele $verb --field=none "$t" "$tmp/none"
-	is "2 stele: no field 'none' (there are 'photo', 'caption', 'outline')" "$status $err" \
-		"$verb: no such field"
+	is "2 stele: no field 'none' (apart from numbers there are 'photo', 'caption', 'outline')" \
+		"$status $err" "$verb: no such field"
 	ok "and no file" test ! -e "$tmp/none"
+	# shellcheck disable=SC2086 # words
+	run stele $verb --field=none "$tmp/classes" "$tmp/none"
+	is "2 stele: no field 'none' (apart from numbers there is 'data')" "$status $err" \
+		"$verb: no such field, where the others are classes"
+	# shellcheck disable=SC2086 # words
+	run stele $verb --field=none "$tmp/numbers" "$tmp/none"
+	is "2 stele: no field 'none': there is nothing but numbers" "$status $err" \
+		"$verb: no such field, where all are numbers"
 done
 
 # Too large to be read with others.
