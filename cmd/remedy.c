@@ -226,8 +226,6 @@ static const struct {
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},
-	{-ENOTDIR, " build append ", "Not a directory (of archives",
-	 "leave --from=dir out: what an archive or another file holds is seen then"},
 	{-ENOENT, " build append table ", "cannot open source", NULL},
 	{-ENOENT, " build append table ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, " append table ", "no such file, device or mapping",

@@ -94,17 +94,27 @@ void from_each(void (*fn)(const char *name, void *user), void *user)
 		fn(formats[i]->name, user);
 }
 
+/* `path`: `source`, without a snapshot. Return: 0: there is no image; -EMEDIUMTYPE (said). */
+static int refuse_image(const char *source, const char *path)
+{
+	const bool snapshot = strcmp(source, path) != 0 && cmd_names_snapshot(source);
+
+	if (stele_image_detect(path) <= 0)
+		return 0;
+	cmd_message("'%s' %s an image, which is no source", source,
+		    snapshot ? "is a snapshot of" : "holds");
+	cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another; to add "
+		 "samples to it, name it last, behind what they come from");
+	return -EMEDIUMTYPE;
+}
+
 static int unknown(struct from *from, const struct from_shard *shard)
 {
 	const char *format;
 
 	from->complained = true;
-	if (stele_image_detect(shard->name) > 0) {
-		cmd_message("'%s' holds an image, which is no source", shard->name);
-		cmd_hint("'stele copy SOURCE TARGET' copies a snapshot of one to another; to add "
-			 "samples to it, name it last, behind what they come from");
+	if (refuse_image(shard->name, shard->name))
 		return -EMEDIUMTYPE;
-	}
 	format = foreign_file(shard->path);
 	if (format) {
 		cmd_message("'%s' is %s, which the command does not read", shard->name, format);
@@ -355,6 +365,35 @@ static bool is_directory(const struct names *names, const struct from_opts *opts
 	       (stat(names->list[0], &st) < 0 || S_ISDIR(st.st_mode));
 }
 
+/* What is not there as a file may be a snapshot. Return: 0; -EMEDIUMTYPE (said); -ENOMEM. */
+static int check_sources(char *const *sources, size_t count)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < count && !ret; i++) {
+		char *path;
+
+		if (access(sources[i], F_OK) == 0)
+			continue;
+		path = cmd_path_of(sources[i]);
+		ret = path ? refuse_image(sources[i], path) : -ENOMEM;
+		free(path);
+	}
+	return ret;
+}
+
+/* As the library takes it, which knows of no other source, nor of --from. */
+static int check_directory(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+		return 0;
+	cmd_message("'%s' is not a directory", path);
+	cmd_hint("leave --from=dir out: what an archive or another file holds is seen then");
+	return -ENOTDIR;
+}
+
 /* Nor does an option go wrong with it. */
 static bool is_there(const struct names *names, const struct from_opts *opts)
 {
@@ -418,6 +457,8 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 	if (ret)
 		cmd_error(ret, "cannot expand the names of sources");
 	else
+		ret = check_sources(sources, count);
+	if (!ret)
 		ret = find_environments(&names, opts);
 	if (!ret && !is_directory(&names, opts)) {
 		ret = check_names(&names);
@@ -425,6 +466,8 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 			ret = make(&names, opts, out);
 	} else if (!ret && is_there(&names, opts)) {
 		ret = check_options(opts, NULL);
+		if (!ret)
+			ret = check_directory(names.list[0]);
 	}
 	if (!ret && !*out && count > 1) {
 		cmd_message("a directory cannot be combined with other sources");

@@ -30,8 +30,24 @@ hints "did you mean 'v1'?" "not of another image" ls image.stele@v2 image.stele
 hints "TARGET comes first, and then the directory" "mount" mount image.stele image.stele
 second="SOURCE comes first, and then TARGET: 'src' is a directory"
 hints "$second" "build" build new.stele src
-hints "'stele copy SOURCE TARGET' copies a snapshot of one to another; to add samples to it, name \
-it last, behind what they come from" "append" append image.stele src
+image="'stele copy SOURCE TARGET' copies a snapshot of one to another; to add samples to it, name \
+it last, behind what they come from"
+hints "$image" "append" append image.stele src
+for source in image.stele image.stele@; do
+	hints "$image" "build: of $source" build $source new.stele
+	is "1 stele: '$source' holds an image, which is no source" \
+		"$status $(sed -n 1p <<<"$err")" "build: of $source: is said"
+done
+for way in '' --from=csv --from=dir; do
+	hints "$image" "build: of a snapshot, $way" build $way image.stele@v1 new.stele
+	is "1 stele: 'image.stele@v1' is a snapshot of an image, which is no source" \
+		"$status $(sed -n 1p <<<"$err")" "build: of a snapshot, $way: is said"
+done
+hints "$image" "append: of a snapshot" append src image.stele@v1 image.stele@v2
+hints "" "build: of what is not there" build src@v1 new.stele
+is "1 stele: cannot open source 'src@v1': No such file or directory" "$status $err" "is said"
+must cp image.stele file@v1
+hints "$image" "build: of a file whose name has an @" build file@v1 new.stele
 hints "" "copy: another image is no place to be overwritten" copy new.stele image.stele
 ok "and nothing was made" test ! -e new.stele -a ! -e out
 
@@ -62,6 +78,7 @@ hints "the first digits of one, 0 to 9 and a to f, do as well: see 'stele info'"
 	info new.stele@sha256:1234567890
 hints "leave --from=dir out: what an archive or another file holds is seen then" \
 	"build: an archive as a directory" build --from=dir a.tar new.stele
+is "1 stele: 'a.tar' is not a directory" "$status $(sed -n 1p <<<"$err")" "is said"
 hints "" "build: a file within a file" build --from=dir a.tar/x new.stele
 ok "nor was any of them made" test ! -e new.stele -a ! -e v3
 

@@ -382,7 +382,7 @@ says 1 "'stele build' makes a new image" append src nothere
 says 1 "give TARGET a name" build src nothere/
 says 1 "name a block device" info .
 says 1 "name a block device" copy image@first /dev/null
-says 1 "SOURCE comes first, and then a block device" append image@swapped src
+says 1 "'stele copy SOURCE TARGET' copies a snapshot" append image@swapped src
 says 2 "'stele copy' to a smaller target" resize --size=4K image
 ok "resize: what" grep -q "cannot resize 'image'" <<<"$err"
 says 1 "run 'stele unmap'" build -f src image
