@@ -295,7 +295,7 @@ int stele_key_list_payload(const struct stele_image *image,
 	}
 	if (ret == 0 && total.found != count) {
 		stele_log_error(&image->log,
-				"keys of segment %" PRIu64 ": %" PRIu64 " of %" PRIu64
+				"keys of segment %016" PRIx64 ": %" PRIu64 " of %" PRIu64
 				" samples are listed", segment->descriptor.id,
 				total.found, count);
 		ret = -EUCLEAN;

@@ -55,7 +55,7 @@ static int check_blocks(const struct stele_image *image,
 			ret = judge(image, segment, ret);
 		if (ret < 0 && ret != -ESTALE)
 			stele_log_error(&image->log,
-					"%s of segment %" PRIx64 " at %" PRIu64 ": %s",
+					"%s of segment %016" PRIx64 " at %" PRIu64 ": %s",
 					stele_section_name(section->type),
 					segment->descriptor.id, offset, why);
 		offset += STELE_BLOCK_SIZE;
@@ -95,7 +95,7 @@ int stele_section_fetch(const struct stele_image *image,
 				count * STELE_BLOCK_SIZE);
 	if (ret < 0) {
 		stele_log_error(&image->log,
-				"cannot read the %s of segment %" PRIx64 ", %" PRIu64
+				"cannot read the %s of segment %016" PRIx64 ", %" PRIu64
 				" bytes at %" PRIu64 ": %s",
 				stele_section_name(section->type),
 				segment->descriptor.id, count * STELE_BLOCK_SIZE,

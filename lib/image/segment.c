@@ -67,7 +67,7 @@ static int load_descriptor(struct stele_image *image,
 			return 0;
 		stele_log_emit(&image->log,
 			       i ? STELE_LOG_ERROR : STELE_LOG_WARNING,
-			       "descriptor of segment %" PRIx64 " at byte %" PRIu64
+			       "descriptor of segment %016" PRIx64 " at byte %" PRIu64
 			       " cannot be used: %s",
 			       where->id, offsets[i], why);
 	}
@@ -84,7 +84,7 @@ static int check_features(const struct stele_image *image,
 	      ~(image->sb.feature_incompat | image->feature_pending)))
 		return 0;
 	stele_log_error(&image->log,
-			"segment %" PRIx64 " has a boundary or tensors without "
+			"segment %016" PRIx64 " has a boundary or tensors without "
 			"their feature", d->id);
 	return -EUCLEAN;
 }
@@ -194,7 +194,7 @@ static int check_schema(struct stele_image *image,
 	if (memcmp(digest, d->schema_digest, sizeof(digest)) == 0)
 		return 0;
 	stele_log_error(&image->log,
-			"schema digest of segment %" PRIx64 " differs", d->id);
+			"schema digest of segment %016" PRIx64 " differs", d->id);
 	return -EBADMSG;
 }
 

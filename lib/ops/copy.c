@@ -215,7 +215,7 @@ static int take_segment(struct stele_copier *c, const struct stele_segment *segm
 	if (ret != -ENODATA)
 		return ret;
 	stele_log_warning(&c->txn->image->log,
-			  "segment %" PRIx64 " of an interrupted copy is damaged: it is sent "
+			  "segment %016" PRIx64 " of an interrupted copy is damaged: it is sent "
 			  "again", id);
 	ret = stele_txn_drop_segment(c->txn, id);
 	return ret ? ret : send_segment(c, segment);

@@ -90,7 +90,7 @@ static int check_present(struct stele_copier *c,
 	if (!same_descriptor(segment, &there)) {
 		name_users(c->txn, id, users);
 		stele_log_error(&c->txn->image->log,
-				"the target has another segment of the id %" PRIx64 ": delete "
+				"the target has another segment of the id %016" PRIx64 ": delete "
 				"those that use it (%s), and free it with gc", id, users);
 		ret = -EEXIST;
 	}
@@ -126,7 +126,7 @@ static int check_left(struct stele_copier *c, const struct stele_segment *segmen
 	if (ret != -ENODATA || !c->staged)
 		return ret;
 	stele_log_error(&c->txn->image->log,
-			"segment %" PRIx64 " of an interrupted copy is damaged: free it with gc",
+			"segment %016" PRIx64 " of an interrupted copy is damaged: free it with gc",
 			segment->descriptor.id);
 	return -EBADMSG;
 }
@@ -143,7 +143,7 @@ static int narrow(const struct stele_copier *c, const struct stele_txn_ref *ref,
 
 	if (ret < 0) {
 		stele_log_error(&c->txn->image->log,
-				"a deleted list of the target, of segment %" PRIx64 ": %s",
+				"a deleted list of the target, of segment %016" PRIx64 ": %s",
 				ref->segment_id, why);
 		stele_deleted_release(&there);
 		return ret;

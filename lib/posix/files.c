@@ -32,7 +32,7 @@ int stele_posix_files_block(const struct stele_posix_tree *tree,
 	stele_segment_slot(segment, number, &offset, &slot_size);
 	if (size > slot_size) {
 		stele_log_error(&tree->image->log,
-				"segment %" PRIx64 ": sample %" PRIu64
+				"segment %016" PRIx64 ": sample %" PRIu64
 				" is larger than its slot",
 				segment->descriptor.id, number);
 		return -EUCLEAN;

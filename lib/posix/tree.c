@@ -30,7 +30,7 @@ int stele_posix_check_granule(const struct stele_descriptor *d, uint32_t block_m
 	if (d->granule >= block_min)
 		return 0;
 	stele_log_error(log,
-			"segment %" PRIx64 "%s has a granule of %u: only samples at multiples "
+			"segment %016" PRIx64 "%s has a granule of %u: only samples at multiples "
 			"of %u can be files%s",
 			d->id, users, d->granule, block_min,
 			block_min > STELE_POSIX_GRANULE_MIN ? " on this device" : "");

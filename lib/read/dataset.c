@@ -342,7 +342,7 @@ static int check_key(struct stele_dataset *ds, const struct stele_segment *segme
 		return 0;
 	if (err == -EUCLEAN)
 		stele_log_error(&ds->image.log,
-				"the keys of segment %" PRIx64
+				"the keys of segment %016" PRIx64
 				" lead to sample %" PRIu64
 				", which has another key",
 				segment->descriptor.id, id);

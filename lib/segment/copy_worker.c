@@ -140,7 +140,7 @@ int stele_copy_complain(const struct stele_copy_worker *w,
 				  w->copy->segment->descriptor.offset, error);
 	if (error != -ESTALE && !atomic_exchange(w->failed, true))
 		stele_log_error(&w->copy->image->log,
-				"damaged source: %s of segment %" PRIx64
+				"damaged source: %s of segment %016" PRIx64
 				" at offset %" PRIu64 ": %s",
 				what, w->copy->segment->descriptor.id,
 				side->base + offset, why);

@@ -230,6 +230,15 @@ run stele posix on small
 is 1 "$status" "a granule of 16 cannot be mounted"
 ok "and says so" grep -q "of 'v1' has a granule of 16" <<<"$err" || diag "$err"
 ok "and what helps" grep -q "^hint: use 'stele compact --granule=512'" <<<"$err"
+# Ids depend on the UUID: one of sixteen begins with a zero.
+id=
+for ((i = 100; i < 300; i++)); do
+	must stele build -q -f --granule=16 --time=1 tiny zero \
+		--uuid=00000000-0000-4000-8000-000000000$i
+	id=$(stele posix on zero 2>&1 | sed -n 's/.*segment \([0-9a-f]*\) of.*/\1/p')
+	[[ $id == 0* ]] && break
+done
+is "0 16" "${id::1} ${#id}" "ids have all their digits"
 must cp small shared
 for name in w1 w2 w3 w4; do must stele snapshot create --base=v1 shared@$name; done
 run stele posix on shared
