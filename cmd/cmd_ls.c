@@ -19,6 +19,7 @@
 #include "fields.h"
 #include "json.h"
 #include "parse.h"
+#include "remedy.h"
 #include "text.h"
 
 #define WILD_CHARACTERS "*?["
@@ -37,6 +38,7 @@ struct listing {
 	bool json, wide, null, escape, fields;
 	struct columns columns; /* with json or wide */
 	uint64_t limit; /* 0: none */
+	bool complained; /* of the sample that it ended at */
 };
 
 /* `sample`: NULL unless all fields are wanted. */
@@ -80,6 +82,16 @@ static void print_entry(const struct listing *listing,
 	free(escaped);
 }
 
+/* Its key is at hand. */
+static void complain(struct listing *listing, const struct stele_cursor_entry *entry, int error)
+{
+	char *key = text_escape(entry->key, entry->key_size);
+
+	cmd_error(error, "cannot read sample #%" PRIu64 " '%s'", entry->id, key ? key : "?");
+	listing->complained = true;
+	free(key);
+}
+
 /* Return: 0; negative errno of the sample */
 static int print(struct stele_dataset *ds, struct listing *listing,
 		 const struct stele_cursor_entry *entry)
@@ -89,8 +101,11 @@ static int print(struct stele_dataset *ds, struct listing *listing,
 	uint64_t values[STELE_FIELDS_MAX];
 	int error = columns_get(&listing->columns, entry->id, values);
 
-	if (!error && shown)
+	if (!error && shown) {
 		error = stele_dataset_read(ds, entry->id, &sample);
+		if (error)
+			complain(listing, entry, error);
+	}
 	if (!error && listing->json)
 		print_json(listing, entry, values, shown);
 	else if (!error)
@@ -192,8 +207,10 @@ static int run(const char *target, const char *prefix,
 	if (!error)
 		error = list(ds, prefix, listing);
 	columns_release(&listing->columns);
-	if (error)
+	if (error && !listing->complained)
 		cmd_error(error, "cannot list '%s'", target);
+	if (cmd_status_of(error) == CMD_DAMAGED)
+		remedy_print("ls", error, "", NULL);
 	stele_dataset_close(ds);
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
 }

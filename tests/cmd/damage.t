@@ -57,6 +57,13 @@ ok "a record: cat says of its checksum what verify says" grep -qF "$words" <<<"$
 is 1 "$(grep -cF "$words" <<<"$err")" "a record: cat says it once" || diag "$err"
 ok "a record: cat says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
 ok "a record: cat names it" grep -q "#$id 's33'" <<<"$err" || diag "$err"
+run stele ls -F "$tmp/bad"
+is 3 "$status" "a record: ls -F ends there"
+is "stele: cannot read sample #$id 's33': checksum or digest does not match" \
+	"$(sed -n 2p <<<"$err")" "a record: ls -F names it"
+ok "a record: ls -F says where to read of it" grep -q "^hint: .*DAMAGE" <<<"$err"
+is "s32 3" "$(tail -n 1 <<<"$out" | cut -d ' ' -f 1) $(wc -l <<<"$err")" \
+	"a record: ls -F lists what is before it" || diag "$err"
 run stele cat "$tmp/bad" s33 s7
 is 3 "$status" "a record: cat of it and another fails"
 ok "a record: the other is written" cmp "$tmp/src/s7" "$tmp/.out"
