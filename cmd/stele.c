@@ -61,7 +61,7 @@ static const struct cmd commands[] = {
 	 "      --posix             make it an EROFS, too, which the kernel can mount\n"
 	 "  -q, --quiet             print only errors\n"
 	 "      --size=SIZE         size of the file or RBD image (default: to fit)\n"
-	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "      --time=TIME         of the snapshot: seconds since 1970 (> 0) or ISO 8601\n"
 	 "      --type=COLUMN:TYPE  of a table: class, text, f64, or none to leave it out\n"
 	 "      --uuid=UUID         of the image (default: random)\n"
 	 "  -h, --help\n"},
@@ -101,7 +101,7 @@ static const struct cmd commands[] = {
 	 "                          that were last changed before the base\n"
 	 "  -q, --quiet             print only errors\n"
 	 "      --size=SIZE         first grow a regular file to SIZE\n"
-	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "      --time=TIME         of the snapshot: seconds since 1970 (> 0) or ISO 8601\n"
 	 "      --type=COLUMN:TYPE  as for build\n"
 	 "      --update            also replace samples whose contents changed\n"
 	 "  -h, --help\n"},
@@ -122,7 +122,7 @@ static const struct cmd commands[] = {
 	 "      --note=TEXT         note to store with the snapshot\n"
 	 "      --order=ORDER       size (default) or source: in key order\n"
 	 "  -q, --quiet             print only errors\n"
-	 "      --time=TIME         of the snapshot: seconds since 1970, or ISO 8601\n"
+	 "      --time=TIME         of the snapshot: seconds since 1970 (> 0) or ISO 8601\n"
 	 "  -h, --help\n"},
 	{"info", cmd_info, "describe an image and a snapshot",
 	 "info [--export|--json] TARGET[@SNAPSHOT]\n"
@@ -214,7 +214,7 @@ static const struct cmd commands[] = {
 	 "      --object-size=SIZE  of a new RBD image (default: 4M)\n"
 	 "  -q, --quiet             print only errors\n"
 	 "      --size=SIZE         of a new file or RBD image (default: to fit)\n"
-	 "      --time=TIME         of the commit: seconds since 1970, or ISO 8601\n"
+	 "      --time=TIME         of the commit: seconds since 1970 (> 0) or ISO 8601\n"
 	 "      --uuid=UUID         of a new image (default: random)\n"
 	 "  -h, --help\n"},
 	{"verify", cmd_verify, "check every checksum and digest",
@@ -336,7 +336,7 @@ static const struct cmd commands[] = {
 	 "\n"
 	 "  -n, --dry-run           check everything, write nothing\n"
 	 "      --json              create, list: print one JSON object per snapshot\n"
-	 "      --time=TIME         of the change: seconds since 1970, or ISO 8601\n"
+	 "      --time=TIME         of the change: seconds since 1970 (> 0) or ISO 8601\n"
 	 "  -h, --help\n"},
 	{"gc", cmd_gc, "free space that no snapshot uses",
 	 "gc [options] TARGET\n"

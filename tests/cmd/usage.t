@@ -120,6 +120,10 @@ wants label "$(printf '%064d' 0)" '0 to 63 bytes' build a b
 misuse copy a b --label=$'a\tb'
 ok "copy: says what --label takes" grep -q 'text without control characters' <<<"$err"
 wants uuid 12 "32 hexadecimal digits, grouped by '-' as 8-4-4-4-12" copy a b
+for command in build append compact copy snapshot; do
+	ok "$command --help: a time is above 0" grep -q -- '--time=TIME .* since 1970 (> 0)' \
+		< <(stele $command --help)
+done
 run stele ls --timeout=0 a
 is "2 stele: invalid value '0' for --timeout: must be 1 to 86400" "$status $err" \
 	"an option of all commands, too"
