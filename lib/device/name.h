@@ -52,7 +52,9 @@ bool stele_file_is_open_here(const char *path);
 /* Is something mounted on the file itself? Then no other can take its name. */
 bool stele_file_is_mounted_on(const struct stele_device *dev);
 
-/* "PATH.new-XXXXXXXX", by that number (malloced). NULL: no memory. */
+/*
+ * "PATH.new-XXXXXXXX", by that number, of a long name its beginning (malloced). NULL: no memory.
+ */
 char *stele_file_name_beside(const char *path, uint32_t tag);
 /*
  * Create one, open it for writing, alone, and have *name say what it is

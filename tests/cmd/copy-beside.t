@@ -257,4 +257,22 @@ for place in 0x1000 0x2000 0x100000 0x101000 0x180000 0x1ff000; do
 done
 taken
 
+# ---- names that leave no room for more ----
+
+x=$(printf 'x%.0s' {1..241})
+for name in "${x}xx" "${x}yyyyyyyyyyyyyy" "${x}ü34567890123"; do
+	over=$tmp/w/$name
+	new=$tmp/w/${name::242}.new-${digest:0:8}
+	[[ $name == *ü* ]] && new=$tmp/w/$x.new-${digest:0:8}
+	begin "a name of $(printf %s "$name" | wc -c) bytes"
+	run stele copy -q -n -f "$tmp/s.good@v2" "$over"
+	is "0 1" "$status $(wc -l <<<"$err")" "$what: rehearsed, and warned of the image" ||
+		diag "$err"
+	run stele build -q -f "$tmp/s" "$over"
+	is "0 " "$status $err" "$what: built over"
+	begin "the copy that was interrupted there"
+	part
+	taken
+done
+
 done_testing

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@
 #include "lib/device/stack.h"
 
 #define TRIES 16
+#define BESIDE ".new-"
+#define BESIDE_SIZE (sizeof(BESIDE) - 1 + 8) /* and what the tag takes */
 
 /* For glob(3): the 8 digits of a name beside another. */
 #define TAG_PATTERN DIGIT DIGIT DIGIT DIGIT DIGIT DIGIT DIGIT DIGIT
@@ -178,11 +181,26 @@ bool stele_file_is_mounted_on(const struct stele_device *dev)
 	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
+/* Bytes of `path` in names beside it: characters stay whole, and names within NAME_MAX. */
+static int stem_size(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t size = strlen(name);
+
+	if (size > NAME_MAX - BESIDE_SIZE) {
+		size = NAME_MAX - BESIDE_SIZE;
+		while (size && ((unsigned char)name[size] & 0xc0) == 0x80)
+			size--;
+	}
+	return (int)((size_t)(name - path) + size);
+}
+
 char *stele_file_name_beside(const char *path, uint32_t tag)
 {
 	char *name;
 
-	return asprintf(&name, "%s.new-%08" PRIx32, path, tag) < 0 ? NULL : name;
+	return asprintf(&name, "%.*s" BESIDE "%08" PRIx32, stem_size(path), path, tag) < 0 ?
+		       NULL : name;
 }
 
 int stele_file_create_beside(const char *path, uint32_t tag, const char *backend,
@@ -275,7 +293,7 @@ void stele_file_warn_beside(const char *path, const char *shown, const char *but
 	char *pattern;
 
 	if (strpbrk(path, "*?[\\") ||
-	    asprintf(&pattern, "%s.new-" TAG_PATTERN, path) < 0)
+	    asprintf(&pattern, "%.*s" BESIDE TAG_PATTERN, stem_size(path), path) < 0)
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++)
