@@ -180,6 +180,14 @@ tap_log=$tmp.log # not in $tmp, which may be a source
 exec 2>>"$tap_log"
 export STELE_RUN_DIR=$tmp/run # never the machine's own
 
+# loop_drop LOOP: detach it if it is over a file of this test. One that was detached before may
+# be over another one's by now.
+loop_drop() {
+	case $(losetup -nO BACK-FILE "$1") in
+	"$tmp"/* | /dev/loop*) losetup -d "$1" ;;
+	esac
+}
+
 # loop_new SIZE [SECTOR_SIZE]: sets loop (its node) and loop_file
 loop_new() {
 	requires_root
@@ -187,7 +195,7 @@ loop_new() {
 	must truncate -s "$1" "$loop_file"
 	loop=$(losetup --direct-io=on -b "${2:-512}" -f --show "$loop_file") ||
 		skip_all "needs a loop device"
-	cleanup losetup -d "$loop"
+	cleanup loop_drop "$loop"
 	# A node stays read-only when its file is detached.
 	must blockdev --setrw "$loop"
 }

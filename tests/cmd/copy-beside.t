@@ -164,7 +164,7 @@ if [ "$(id -u)" = 0 ] && loop=$(losetup -f --show "$tmp/other" 2>/dev/null); the
 		begin "the $source source, under a loop device"
 		must cp "$tmp/s.$source" "$new"
 		loop=$(losetup -f --show "$new") || bail "no loop device"
-		cleanup losetup -d "$loop"
+		cleanup loop_drop "$loop"
 		if [ $source = good ]; then
 			in_use "$loop@v2" "in use: it is under loop device ${loop##*/}"
 		else
@@ -177,12 +177,12 @@ if [ "$(id -u)" = 0 ] && loop=$(losetup -f --show "$tmp/other" 2>/dev/null); the
 	done
 	begin "an unfinished copy, under a loop device"
 	part
-	loop=$(losetup -f --show "$new") && cleanup losetup -d "$loop"
+	loop=$(losetup -f --show "$new") && cleanup loop_drop "$loop"
 	in_use "$tmp/s.good@v2" "in use: it is under loop device ${loop##*/}"
 	losetup -d "$loop"
 	begin "by another number, under a loop device"
 	must cp "$tmp/mine" "$over.new-0123abcd"
-	loop=$(losetup -f --show "$over.new-0123abcd") && cleanup losetup -d "$loop"
+	loop=$(losetup -f --show "$over.new-0123abcd") && cleanup loop_drop "$loop"
 	run stele copy -f "$tmp/s.good@v2" "$over"
 	is "0 " "$status $(grep interrupted <<<"$err")" "$what: is not to be removed"
 	losetup -d "$loop"

@@ -88,9 +88,9 @@ elsewhere='mount -t "$1" -o "$2" "$3" "$4" && echo ready && read -r _'
 
 file=$tmp/disk
 truncate -s 40M "$file"
-a=$(over "$file") && cleanup losetup -d "$a"
+a=$(over "$file") && cleanup loop_drop "$a"
 image "$a"
-b=$(over "$file" -o 20M) && cleanup losetup -d "$b"
+b=$(over "$file" -o 20M) && cleanup loop_drop "$b"
 
 what="held exclusively" words="shares bytes with '${b#/dev/}', which somebody has open exclusively"
 hold python3 -c "$alone" "$b" || bail "not held"
@@ -118,7 +118,7 @@ fi
 # ---- what is over other bytes of the disk ----
 
 truncate -s 40M "$tmp/parted"
-disk=$(over "$tmp/parted") && cleanup losetup -d "$disk"
+disk=$(over "$tmp/parted") && cleanup loop_drop "$disk"
 if addpart "$disk" 1 2048 16384; then
 	cleanup delpart "$disk" 1
 	part=${disk}p1
@@ -127,7 +127,7 @@ if addpart "$disk" 1 2048 16384; then
 		part=$tmp/part
 		must mknod -m 600 "$part" b "${number%:*}" "${number#*:}"
 	fi
-	beyond=$(over "$disk" -o 20M) && cleanup losetup -d "$beyond"
+	beyond=$(over "$disk" -o 20M) && cleanup loop_drop "$beyond"
 	what="a loop device over the disk, behind it" file=$tmp/parted
 	goes build -q "$tmp/src" "$part"
 	must mkfs.ext4 -q "$beyond"
@@ -137,8 +137,8 @@ if addpart "$disk" 1 2048 16384; then
 		umount "$tmp/mnt"
 	fi
 	# Who has a part of the disk does not have the disk.
-	behind=$(over "$tmp/parted" -o 20M) && cleanup losetup -d "$behind"
-	twice=$(over "$tmp/parted") && cleanup losetup -d "$twice"
+	behind=$(over "$tmp/parted" -o 20M) && cleanup loop_drop "$behind"
+	twice=$(over "$tmp/parted") && cleanup loop_drop "$twice"
 	if addpart "$twice" 1 2048 16384; then
 		cleanup delpart "$twice" 1
 		must mkfs.ext4 -q -F "$part"
@@ -149,7 +149,7 @@ if addpart "$disk" 1 2048 16384; then
 			umount "$tmp/mnt"
 		fi
 	fi
-	across=$(over "$disk" -o 8M) && cleanup losetup -d "$across"
+	across=$(over "$disk" -o 8M) && cleanup loop_drop "$across"
 	what="one that begins within it" words="under loop device ${across#/dev/}"
 	refused build -q -f "$tmp/src" "$part"
 else
@@ -172,8 +172,8 @@ refused append -q "$tmp/src" "$a@n"
 refused snapshot create "$a@n"
 let_go
 
-twin=$(over "$file") && cleanup losetup -d "$twin"
-first=$(over "$file" --sizelimit 20M -r) && cleanup losetup -d "$first"
+twin=$(over "$file") && cleanup loop_drop "$twin"
+first=$(over "$file" --sizelimit 20M -r) && cleanup loop_drop "$first"
 for device in "$a" "$twin" "$first"; do
 	image "$a"
 	sync

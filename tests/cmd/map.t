@@ -207,7 +207,7 @@ must stele unmap file
 first=$loop
 must stele map "$first@v1" disk
 loop=$(losetup -f --show "$first") || bail "losetup"
-cleanup losetup -d "$loop"
+cleanup loop_drop "$loop"
 fails 1 "is mapped as 'disk'" stele build -q --force src "$loop@v1"
 fails 1 "is mapped as 'disk'" stele snapshot delete "$loop@v1"
 losetup -d "$loop"

@@ -205,7 +205,7 @@ hints "" "nor if it shall be quiet" build -q mds n3.stele
 
 if [ "$(id -u)" = 0 ]; then
 	must stele build -q src grown.stele@v1
-	loop=$(losetup -r -f --show grown.stele) && cleanup losetup -d "$loop"
+	loop=$(losetup -r -f --show grown.stele) && cleanup loop_drop "$loop"
 	mkdir grown
 	head -c 300K /dev/urandom >grown/x
 	must stele append -q grown grown.stele@v2

@@ -211,9 +211,9 @@ refuses copied.stele "a file"
 cp photos,1.stele twins.stele
 truncate -s +8M twins.stele
 one=$(losetup -f --show twins.stele) || bail "no loop device"
-cleanup losetup -d "$one"
+cleanup loop_drop "$one"
 other=$(losetup -f --show twins.stele) || bail "no loop device"
-cleanup losetup -d "$other"
+cleanup loop_drop "$other"
 must stele resize "$one"
 refuses "$one" "one of two devices over a file" "$other"
 must mount -t tmpfs -o size=300m none disk

@@ -127,7 +127,7 @@ done
 # To give up parts of a tree of files that others have replaced costs nothing.
 must stele build -q --posix "$tmp/1" "$tmp/tree.stele@v1"
 must stele append -q "$tmp/2" "$tmp/tree.stele@v2"
-tree=$(losetup -f --show "$tmp/tree.stele") && cleanup losetup -d "$tree"
+tree=$(losetup -f --show "$tmp/tree.stele") && cleanup loop_drop "$tree"
 run stele snapshot delete "$tree@v1"
 is 1 "$status" "no room to delete a snapshot of a tree of files"
 advice "; free some with gc, which may be enough, or take a larger target" "gc of its old parts"

@@ -181,7 +181,7 @@ whole "$loop" big src/a "blocks of 4096, as before"
 # An image that was made elsewhere.
 must stele build -q --size 32M --posix --granule 512 src/a moved
 loop=$(losetup -b 4096 -f --show moved) || bail "losetup"
-cleanup losetup -d "$loop"
+cleanup loop_drop "$loop"
 ok "moved to blocks of 4096: info says that it cannot be mounted" \
 	grep -q "blocks of 512 bytes: not here" <<<"$(stele info "$loop")"
 is false "$(stele info --json "$loop" | jq .image.tree_mountable)" "moved: as JSON"

@@ -223,7 +223,7 @@ is "1 hint: name '$loop' instead, or detach it with 'losetup -d $loop' first" \
 	"$status $(tail -n1 <<<"$err")" "a snapshot of a file under a loop device: the same hint"
 
 must truncate -s 16M "$tmp/apart"
-part=$(losetup -f --show -o 1M "$tmp/apart") && cleanup losetup -d "$part"
+part=$(losetup -f --show -o 1M "$tmp/apart") && cleanup loop_drop "$part"
 in_use "one that a loop device begins within" "under loop device ${part#/dev/}" "$tmp/apart"
 ok "which is not what to name" grep -qx "hint: detach it with 'losetup -d $part' first" \
 	<<<"$err" || diag "$err"

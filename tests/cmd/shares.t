@@ -27,10 +27,10 @@ refused() {
 
 image=$tmp/image
 must stele build -q --size=24M "$tmp/src" "$image"
-loop=$(over "$image") && cleanup losetup -d "$loop"
-again=$(over "$image") && cleanup losetup -d "$again"
-above=$(over "$loop") && cleanup losetup -d "$above"
-inside=$(over "$image" -o 1M) && cleanup losetup -d "$inside"
+loop=$(over "$image") && cleanup loop_drop "$loop"
+again=$(over "$image") && cleanup loop_drop "$again"
+above=$(over "$loop") && cleanup loop_drop "$above"
+inside=$(over "$image" -o 1M) && cleanup loop_drop "$inside"
 for target in "$loop" "$above" "$inside"; do
 	refused "is the source itself" "$image" copy -f "$image" "$target"
 done
@@ -41,15 +41,15 @@ is 0 "$status" "the image is sound"
 
 # Two parts of one file are two devices.
 truncate -s 48M "$tmp/disk"
-one=$(over "$tmp/disk" --sizelimit 24M) && cleanup losetup -d "$one"
-other=$(over "$tmp/disk" -o 24M) && cleanup losetup -d "$other"
+one=$(over "$tmp/disk" --sizelimit 24M) && cleanup loop_drop "$one"
+other=$(over "$tmp/disk" -o 24M) && cleanup loop_drop "$other"
 must stele build -q "$tmp/src" "$one"
 run stele copy -q "$one" "$other"
 is "0 " "$status $err" "from one part of a disk to another"
 is "" "$(stele diff "$one" "$other" 2>&1)" "they are the same"
 
 # Parts that overlap: as they are, or by a disk and its partitions.
-cut=$(over "$tmp/disk" -o 10M --sizelimit 24M) && cleanup losetup -d "$cut"
+cut=$(over "$tmp/disk" -o 10M --sizelimit 24M) && cleanup loop_drop "$cut"
 for force in "" -f; do
 	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$one" "$cut"
 	refused "is the source itself, or overlaps it" "$tmp/disk" copy $force "$other" "$cut"
@@ -72,14 +72,14 @@ device_of() {
 }
 
 truncate -s 60M "$tmp/parted"
-whole=$(over "$tmp/parted") && cleanup losetup -d "$whole"
+whole=$(over "$tmp/parted") && cleanup loop_drop "$whole"
 if addpart "$whole" 1 8192 40960 && addpart "$whole" 2 49152 40960; then
 	cleanup delpart "$whole" 1
 	cleanup delpart "$whole" 2
 	first=$(device_of "${whole##*/}p1") || bail "no node of a partition"
 	second=$(device_of "${whole##*/}p2") || bail "no node of a partition"
-	range=$(over "$tmp/parted" -o 4M --sizelimit 20M) && cleanup losetup -d "$range"
-	twin=$(over "$tmp/parted") && cleanup losetup -d "$twin"
+	range=$(over "$tmp/parted" -o 4M --sizelimit 20M) && cleanup loop_drop "$range"
+	twin=$(over "$tmp/parted") && cleanup loop_drop "$twin"
 	must stele build -q "$tmp/src" "$first"
 	for target in "$whole" "$twin" "$range" "$tmp/parted"; do
 		refused "is the source itself, or overlaps it" "$tmp/parted" \
@@ -123,7 +123,7 @@ mkdir "$tmp/dir"
 echo other >"$tmp/dir/other"
 tar -C "$tmp/src" -cf "$tmp/dir/x.tar" .
 truncate -s 24M "$tmp/dir/x.tar"
-tar=$(over "$tmp/dir/x.tar") && cleanup losetup -d "$tar"
+tar=$(over "$tmp/dir/x.tar") && cleanup loop_drop "$tar"
 for force in "" -f; do
 	refused "shares bytes with '$tar'" "$tmp/dir/x.tar" build $force "$tmp/dir/x.tar" "$tar"
 	refused "shares bytes with a file of the source" "$tmp/dir/x.tar" \
@@ -144,8 +144,8 @@ fi
 
 # What is mounted, or held, by another device over the same bytes is in use.
 must mkfs.ext4 -q "$tmp/fs" 64M
-mounted=$(over "$tmp/fs") && cleanup losetup -d "$mounted"
-beside=$(over "$tmp/fs") && cleanup losetup -d "$beside"
+mounted=$(over "$tmp/fs") && cleanup loop_drop "$mounted"
+beside=$(over "$tmp/fs") && cleanup loop_drop "$beside"
 mkdir "$tmp/mnt"
 if mount "$mounted" "$tmp/mnt" 2>/dev/null; then
 	cleanup umount -q "$tmp/mnt"
@@ -174,7 +174,7 @@ mkdir "$tmp/here" "$tmp/disks"
 truncate -s 12M "$tmp/here/disk.img"
 head -c 3M /dev/urandom >"$tmp/disks/disk.img"
 echo other >"$tmp/disks/other"
-under=$(over "$tmp/here/disk.img" -o 2M) && cleanup losetup -d "$under"
+under=$(over "$tmp/here/disk.img" -o 2M) && cleanup loop_drop "$under"
 must stele build -q "$tmp/disks" "$under"
 before=$(sum "$tmp/here/disk.img")
 run stele export -f "$under" "$tmp/here/disk.img"
