@@ -313,6 +313,7 @@ static PyObject *batch_repr(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
+	{"__reduce__", py_no_pickle, METH_NOARGS, NULL},
 	{"samples", batch_samples, METH_NOARGS,
 	 "samples($self, /)\n--\n\nAll samples as a list."},
 	{"readinto", batch_readinto, METH_O,

@@ -73,3 +73,12 @@ PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
 	Py_XDECREF(make);
 	return raise_made(made);
 }
+
+PyObject *py_no_pickle(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	PyErr_Format(PyExc_TypeError,
+		     "%R cannot leave its process: make bytes, arrays or tensors of it, as in "
+		     "the transform of a dataset", (PyObject *)Py_TYPE(self));
+	return NULL;
+}

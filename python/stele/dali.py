@@ -23,6 +23,7 @@ class Source:
     field; None: bytes alone. The arrays are views of memory that lives as long as they do.
 
     Args:
+        field: the one of bytes; None: all of the sample, in which several fields are joined.
         rank, world_size: this rank's share: every world_size-th batch that is whole.
     """
 
@@ -31,6 +32,7 @@ class Source:
         source: Target | Dataset,
         batch_size: int,
         *,
+        field: str | None = None,
         label: str | None = "label",
         shuffle: Shuffle = True,
         seed: int = 0,
@@ -38,7 +40,7 @@ class Source:
         world_size: int = 1,
     ) -> None:
         self.data = dataset(source)
-        self.batch_size, self.label = batch_size, label
+        self.batch_size, self.field, self.label = batch_size, field, label
         self.shuffle: Shuffle = shuffle
         self.seed = seed
         self.rank, self.world_size = rank, world_size
@@ -53,7 +55,10 @@ class Source:
         which = ids(len(self.data), self.shuffle, self.seed, info.epoch_idx,
                     first, first + self.batch_size)  # fmt: skip
         samples = self.data[which]
-        arrays = [sample.numpy() for sample in samples]
+        if self.field is None:
+            arrays = [sample.numpy() for sample in samples]
+        else:
+            arrays = [numpy.asarray(sample[self.field]) for sample in samples]
         if self.label is None:
             return arrays
         return arrays, [numpy.array([s[self.label]], dtype=numpy.int64) for s in samples]

@@ -40,7 +40,7 @@ def iterable(
     shuffle: int | None = None,
     features: datasets.Features | None = None,
 ) -> datasets.IterableDataset:
-    """Rows with 'key', 'data' and all fields, or what transform makes of each stele.Sample.
+    """Rows with 'key' and all fields, or what transform makes of each stele.Sample.
 
     Args:
         shards: what is divided among ranks and workers, and mixed by shuffle(); a multiple of

@@ -30,7 +30,7 @@ def _reads(data: Dataset, first: int, end: int) -> Callable[[], Iterator[Any]]:
 
 
 class Source(Datasource):
-    """Rows with 'key', 'data' and the scalar fields; every node must see the target."""
+    """Rows with 'key' and all fields; every node must see the target."""
 
     def __init__(self, source: Target | Dataset) -> None:
         super().__init__()

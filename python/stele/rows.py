@@ -17,20 +17,23 @@ def dataset(source: Target | Dataset) -> Dataset:
 
 
 class Row:
-    """A sample as a dict that can leave its process: 'key', 'data' (bytes), and its fields.
+    """A sample as a dict that can leave its process: 'key', and its fields.
 
-    Tensors are copied into NumPy arrays.
+    Bytes are copied, tensors into NumPy arrays.
     """
 
-    def __call__(self, sample: _stele.Sample) -> dict[str, Any]:
-        row: dict[str, Any] = {"key": sample.key, "data": bytes(sample)}
-        for name in self.names:
-            value = sample[name]
-            row[name] = value.numpy().copy() if isinstance(value, _stele.Tensor) else value
-        return row
-
     def __init__(self, data: Dataset) -> None:
-        self.names = [n for n, field in data.fields.items() if field.type != "bytes"]
+        self.kinds = {name: field.type for name, field in data.fields.items()}
+
+    def __call__(self, sample: _stele.Sample) -> dict[str, Any]:
+        row: dict[str, Any] = {"key": sample.key}
+        for name, kind in self.kinds.items():
+            value: Any = sample[name]
+            if isinstance(value, _stele.Tensor):
+                row[name] = value.numpy().copy()
+            else:
+                row[name] = bytes(value) if kind == "bytes" else value
+        return row
 
 
 def ranges(count: int, parts: int) -> list[tuple[int, int]]:

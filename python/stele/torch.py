@@ -63,7 +63,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         source: a target, or a stele.Dataset.
         transform: called with each stele.Sample, which cannot leave its process: what
             worker processes return must be made of it. Default: a dict of its fields, bytes
-            as uint8 tensors, with "data" for its bytes.
+            as uint8 tensors.
     """
 
     def __init__(
@@ -91,14 +91,15 @@ class _Fields:
     """A sample as what default_collate takes."""
 
     def __init__(self, data: Samples) -> None:
-        self.names = [name for name, field in data.fields.items() if field.type != "bytes"]
+        self.names = list(data.fields)
 
     def __call__(self, sample: _stele.Sample) -> dict[str, Any]:
         fields: dict[str, Any] = {name: sample[name] for name in self.names}
         for name, value in fields.items():
             if isinstance(value, _stele.Tensor):
                 fields[name] = torch.from_dlpack(value).clone()
-        fields["data"] = torch.frombuffer(bytearray(sample), dtype=torch.uint8)
+            elif isinstance(value, memoryview):
+                fields[name] = torch.tensor(bytearray(value), dtype=torch.uint8)
         return fields
 
 

@@ -19,6 +19,8 @@ from .rows import dataset
 class ShardListDataset:
     """Samples whose keys are paths, without shards.
 
+    One field of bytes has the extension of the key; of several each has its name as one.
+
     Args:
         transformations: a function of the dict, or several; wids' own ones work.
     """
@@ -32,7 +34,9 @@ class ShardListDataset:
         self.data = dataset(source)
         many = isinstance(transformations, Sequence)
         self.transformations = list(transformations) if many else [transformations]  # type: ignore[arg-type,list-item]
-        self._names = [n for n, f in self.data.fields.items() if f.type != "bytes"]
+        fields = self.data.fields.items()
+        self._names = [name for name, field in fields if field.type != "bytes"]
+        self._blobs = [name for name, field in fields if field.type == "bytes"]
 
     def add_transform(self, transform: Callable[[Any], Any]) -> ShardListDataset:
         """One more, after the others."""
@@ -44,10 +48,14 @@ class ShardListDataset:
 
     def _dict(self, index: int, sample: _stele.Sample) -> Any:
         directory, slash, name = sample.key.rpartition("/")
-        stem, dot, extension = name.partition(".")
-        found: Any = {"__key__": directory + slash + stem, "__index__": index}
+        if len(self._blobs) == 1:
+            name, dot, extension = name.partition(".")
+            blobs = {dot + extension: self._blobs[0]}
+        else:
+            blobs = {"." + blob: blob for blob in self._blobs}
+        found: Any = {"__key__": directory + slash + name, "__index__": index}
         found.update((name, sample[name]) for name in self._names)
-        found[dot + extension] = io.BytesIO(sample)
+        found.update((end, io.BytesIO(sample[blob])) for end, blob in blobs.items())
         for transform in self.transformations:
             found = transform(found)
         return found

@@ -20,6 +20,8 @@ from pathlib import Path
 import images
 import numpy
 import stele
+import stele.grain
+import stele.wids
 
 SCHEMA = {
     "image": bytes,
@@ -141,6 +143,36 @@ class Types(Case):
                 self.assertEqual(ds.fields, rich.fields)
                 for name in rich.keys():
                     self.assertEqual(bytes(ds[name]), bytes(rich[name]))
+
+    def test_rows(self):
+        """What others take has the fields by their names; the sample itself stays where it is."""
+        schema = {"data": bytes, "other": bytes, "text": str, "array": stele.tensor("int16", (2,))}
+        with stele.Writer(self.target, schema, progress=False) as w:
+            w.put("x/k", {"data": b"AA", "other": b"", "text": "t", "array": numpy.array([1, 2], "int16")})
+        with stele.open(self.target) as ds:
+            row = stele.grain.Source(ds)[0]
+            self.assertEqual(list(row), ["key", *schema])
+            self.assertEqual((row["key"], row["data"], row["other"], row["text"]), ("x/k", b"AA", b"", "t"))
+            found = stele.wids.ShardListDataset(ds)[0]
+            self.assertEqual((found["__key__"], found[".data"].read(), found[".other"].read()), ("x/k", b"AA", b""))
+            for kept in ds[0], next(iter(stele.Loader(ds, batch_size=1))):
+                with self.assertRaisesRegex(TypeError, "^<class .stele.(Sample|Batch).> cannot leave its process: make bytes"):
+                    pickle.dumps(kept)
+
+    def test_flags(self):
+        """A word is true, whatever it says: it overwrites nothing."""
+        with stele.Writer(self.target, {"n": int}, progress=False) as w:
+            w.put("k", 1)
+        before = Path(self.target).read_bytes()
+        for name in "force", "append", "update", "keep", "always", "delete_missing", "dry_run":
+            with self.assertRaisesRegex(TypeError, f"^{name} must be "):
+                stele.Writer(self.target + "@v2", {"n": int}, **{name: "no"})
+        for wrong in ("no", "", b"1", None, 2, 0.5):
+            with self.assertRaisesRegex(TypeError, "^force must be True or False, not "):
+                stele.build(images.DIRECTORY, self.target, force=wrong)
+        self.assertEqual(Path(self.target).read_bytes(), before)
+        stele.image_info(self.target)
+        stele.gc(self.target, force=1, dry_run=numpy.True_)
 
     def test_extend(self):
         with stele.Writer(self.target, progress=False) as w:

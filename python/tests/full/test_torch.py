@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pickle
+import tempfile
 import unittest
 from collections import Counter
 
@@ -354,6 +355,15 @@ class Samplers(unittest.TestCase):
         batch = next(iter(DataLoader(data, 1)))
         self.assertEqual(batch["label"].item(), data.data[0]["label"])
         self.assertEqual(batch["data"].numpy().tobytes(), bytes(data.data[0]))
+
+    def test_several_fields(self):
+        """Each by its name, and nothing joined."""
+        with tempfile.TemporaryDirectory() as place:
+            with stele.Writer(f"{place}/x", {"data": bytes, "other": bytes, "text": str}) as w:
+                w.put("k", {"data": b"AA", "other": b"", "text": "t"})
+            found = stele.torch.Dataset(f"{place}/x")[0]
+        self.assertEqual({name: list(value) for name, value in found.items()},
+                         {"data": [65, 65], "other": [], "text": ["t"]})  # fmt: skip
 
 
 class Iterables(unittest.TestCase):
