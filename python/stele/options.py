@@ -78,6 +78,13 @@ def number(name: str, value: Any, bits: int = 32) -> int:
     return found
 
 
+def flag(name: str, value: Any) -> bool:
+    """TypeError: neither True nor False, also NumPy's; "no" would be true."""
+    if isinstance(value, (str, bytes)) or value not in (False, True):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
 def text(name: str, value: Any) -> bytes:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {value!r}")
@@ -153,7 +160,7 @@ def encode(**options: Any) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for name, value in options.items():
         if name in _FLAGS:
-            encoded["flags"] = encoded.get("flags", 0) | (_FLAGS[name] if value else 0)
+            encoded["flags"] = encoded.get("flags", 0) | (_FLAGS[name] if flag(name, value) else 0)
         elif name in _TEXTS:
             encoded[name] = text_or_none(name, value)
         elif name == "uuid":

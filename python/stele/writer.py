@@ -16,7 +16,7 @@ from uuid import UUID
 from . import _stele
 from .dataset import Dataset, Field, Target, choose, split
 from .errors import Error, ExistsError, FormatError, NotFound, short
-from .options import Layout, encode, known, text_or_none
+from .options import Layout, encode, flag, known, text_or_none
 from .progress import AGAIN, FORCE, UNFINISHED, WHOLE, Listener, Progress, Watch, once
 from .reports import BuildReport, Snapshot
 from .schema import Schema, columns, fields_of, guess
@@ -125,6 +125,10 @@ class Writer(_stele.Writer):
         progress: Watch = None,
         **layout: Unpack[Layout],
     ) -> Writer:
+        if append is not None:
+            append = flag("append", append)
+        update, keep, always = flag("update", update), flag("keep", keep), flag("always", always)
+        force, delete_missing = flag("force", force), flag("delete_missing", delete_missing)
         target = os.fsdecode(target)
         path, snapshot = split(target)
         if not snapshot and path != target:
