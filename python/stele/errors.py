@@ -127,6 +127,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EEXIST, "is there already", "update=True replaces it, keep=True leaves it as it is"),
     (_errno.EEXIST, "(partition table)", "name one of its partitions"),
     (_errno.EBUSY, "this process has it open", ""),
+    (_errno.EBUSY, "may still have readers", "grace=SECONDS lets them finish, force=True does not"),
     (_errno.EBUSY, "unmap it", "run 'stele unmap' with that name"),
     (_errno.EBUSY, "is under loop device", "name that, or detach it with 'losetup -d' first"),
     (_errno.EBUSY, "mounted", "unmount it first"),
@@ -147,6 +148,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.ENODATA, "its target only", "give it its full size again, or copy it anew"),
     (_errno.EINVAL, "it has several snapshots", "select one: TARGET@NAME"),
     (_errno.ENOENT, ": no directory '", "make that directory first"),
+    (_errno.ESTALE, "since it was opened", "open a snapshot that is there"),
 )
 
 
@@ -176,7 +178,7 @@ def make(
         of = "" if dataset is None or dataset._is_whole() else " of this subset"
         message = f"{short(key)}: no sample{of} has this key"
     error = _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
-    if id is None:
+    if id is None or errno == _errno.ESTALE:
         _add_hint(error)
     return error
 

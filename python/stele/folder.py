@@ -306,9 +306,11 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
             f"    Number of datapoints: {len(self)}",
             f"    Root location: {self.root}",
         ]
-        if self.transforms is not None:
-            lines += [f"    {line}" for line in repr(self.transforms).splitlines()]
-        return "\n".join(lines)
+        try:
+            transforms = repr(self.transforms) if self.transforms is not None else ""
+        except ImportError:  # without torchvision
+            transforms = f"Transform: {self.transform!r}"
+        return "\n".join(lines + [f"    {line}" for line in transforms.splitlines()])
 
 
 class ImageFolder(DatasetFolder):

@@ -14,7 +14,7 @@ from typing import Any, Literal, Unpack
 from uuid import UUID
 
 from . import _stele
-from .dataset import Target, Verify, verify_number
+from .dataset import Target, Verify, split, verify_number
 from .options import Layout, Source, encode, key_bytes, known, several, text, text_or_none
 from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
 from .reports import (
@@ -185,7 +185,8 @@ def copy(
     """Copy a snapshot to another target, checking every sample against its digest.
 
     In an existing image the snapshot is added, and only segments that it lacks are copied.
-    What was interrupted is resumed by the next copy.
+    What was interrupted is resumed by the next copy, but for a new image that has not got
+    beyond its beginning: that takes force.
 
     Args:
         source: with a snapshot.
@@ -378,6 +379,14 @@ def snapshot_undelete(
 # ---- space
 
 
+def _whole(target: Target) -> bytes:
+    """ValueError: it is a snapshot, and what is changed the image."""
+    path, snapshot = split(os.fsdecode(target))
+    if snapshot:
+        raise ValueError(f"'{os.fsdecode(target)}' names a snapshot, not an image: '{path}' is one")
+    return os.fsencode(target)
+
+
 def gc(
     target: Target,
     *,
@@ -391,7 +400,8 @@ def gc(
     """Free the space of what no snapshot uses.
 
     Args:
-        grace: only what has been unused for so many seconds.
+        grace: only what has been unused for so many seconds. This or force is needed, except
+            to report: readers elsewhere cannot be seen.
         force: all of it: a reader that still uses it gets stele.StaleError.
         discard: discard free space on the device, too.
         dry_run: only report.
@@ -399,7 +409,7 @@ def gc(
     options = encode(
         grace=grace, force=force, discard=discard, dry_run=dry_run, backend=backend
     )
-    report, events = run("gc", (os.fsencode(target),), options, progress)
+    report, events = run("gc", (_whole(target),), options, progress)
     unused = (
         Unused(segment, texts[0], offset, size, count, since, bool(number & 1), bool(number & 2))
         for kind, number, (segment, offset, size, count, since), texts in events
@@ -417,4 +427,4 @@ def resize(
         size: 0: as it is; else a file or RBD image first grows to so many bytes.
     """
     options = encode(dry_run=dry_run, backend=backend, size=size)
-    return ResizeReport(**run("resize", (os.fsencode(target),), options, False)[0])
+    return ResizeReport(**run("resize", (_whole(target),), options, False)[0])

@@ -157,6 +157,16 @@ class Build(Case):
             stele.build(self.source, node)
         self.assertIn("blockdev --setrw", caught.exception.__notes__[0])
 
+    def test_whole(self):
+        """What changes an image takes no name of a snapshot, which would not be looked at."""
+        stele.build(self.source, self.target)
+        for call in stele.gc, stele.resize:
+            with self.assertRaisesRegex(ValueError, "names a snapshot, not an image: '.*' is one$"):
+                call(f"{self.target}@v1", dry_run=True)
+        with self.assertRaisesRegex(stele.Error, "may still have readers") as caught:
+            stele.gc(self.target)
+        self.assertEqual(caught.exception.__notes__, ["grace=SECONDS lets them finish, force=True does not"])
+
     def test_append(self):
         stele.build(self.source, self.target)
         self.fill({"bird/4": b"four", "cat/1": b"another"})
