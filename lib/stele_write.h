@@ -273,7 +273,8 @@ struct stele_gc_report {
  * FORCE. A reader that is too late gets -ESTALE, never wrong bytes. What was freed stays
  * free if the discarding of it is cancelled; the next gc with DISCARD does all of it.
  * Return: 0; -EBUSY (neither grace nor FORCE, or this machine has the image mounted as
- * EROFS, for DRY_RUN too if one of them is given; logged); -ECANCELED; errors of
+ * EROFS, for DRY_RUN too if one of them is given; logged); -EINVAL (@target names a snapshot;
+ * logged); -ECANCELED; errors of
  * stele_image_open() and of writing.
  */
 STELE_API int stele_gc(const char *target, const struct stele_txn_opts *opts,
@@ -291,7 +292,7 @@ struct stele_resize_report {
  * to it
  *
  * @report may be NULL.
- * Return: 0; -EINVAL (images cannot shrink; a device's size cannot be
+ * Return: 0; -EINVAL (@target names a snapshot; images cannot shrink; a device's size cannot be
  * set; not a multiple of 4096; logged); errors of stele_image_open() and of writing.
  */
 STELE_API int stele_resize(const char *target, uint64_t size,

@@ -41,7 +41,23 @@ static int fill_time(struct stele_txn_opts *opts,
 	return stele_options_time(opts->time, log, &opts->time);
 }
 
-int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
+static int check_target(const struct stele_txn *txn, const char *target,
+			enum stele_change_of of, const struct stele_log *log)
+{
+	const struct stele_target *found = &txn->target;
+
+	if (of == STELE_CHANGE_OF_SNAPSHOT && !found->snapshot)
+		stele_log_error(log, "'%s' names no snapshot (write TARGET@NAME)", target);
+	else if (of == STELE_CHANGE_OF_IMAGE && !found->mapped &&
+		 (found->snapshot || found->pinned))
+		stele_log_error(log, "'%s' names a snapshot, and what is to be changed is the "
+				"whole image '%s'", target, found->path);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int stele_change_begin(struct stele_txn *txn, const char *target, enum stele_change_of of,
 		       const struct stele_txn_opts *opts,
 		       enum stele_change_kind kind, uint32_t flags)
 {
@@ -73,11 +89,7 @@ int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
 	txn->discard = known.flags & STELE_TXN_DISCARD;
 	txn->progress = known.progress;
 	txn->progress_user = known.progress_user;
-	if (!named || txn->target.snapshot)
-		return 0;
-	stele_log_error(&log, "'%s' names no snapshot (write TARGET@NAME)",
-			target);
-	return -EINVAL;
+	return check_target(txn, target, of, &log);
 }
 
 int stele_change_check(const struct stele_txn *txn)

@@ -21,13 +21,21 @@ enum stele_change_kind {
 	STELE_CHANGE_GOES,  /* and is never before now: grace periods begin */
 };
 
+/* What the target has to be; a mapped name is any of them. */
+enum stele_change_of {
+	STELE_CHANGE_OF_ANY,
+	STELE_CHANGE_OF_SNAPSHOT, /* it names one */
+	STELE_CHANGE_OF_IMAGE,	  /* it names none, which would not be looked at */
+};
+
 /*
  * Check the options (flags: `flags` and DRY_RUN), fill the time in, and open the target.
- * `named`: it must name a snapshot. End it in any case.
+ * End it in any case.
  * Return: 0; -EINVAL (logged, where it is the user's fault); -E2BIG; errors of
  * stele_txn_begin().
  */
-int stele_change_begin(struct stele_txn *txn, const char *target, bool named,
+int stele_change_begin(struct stele_txn *txn, const char *target,
+		       enum stele_change_of of,
 		       const struct stele_txn_opts *opts,
 		       enum stele_change_kind kind, uint32_t flags);
 /* Are there snapshots left? Return: 0; -EEXIST (without force; logged). */

@@ -395,7 +395,7 @@ static int gc(const char *target, const struct stele_txn_opts *opts,
 {
 	struct stele_gc_report made = {0};
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, false, opts,
+	int ret = stele_change_begin(&txn, target, STELE_CHANGE_OF_IMAGE, opts,
 				     STELE_CHANGE_LISTS,
 				     STELE_FORCE | STELE_TXN_DISCARD);
 

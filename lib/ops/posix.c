@@ -17,7 +17,8 @@ int stele_txn_posix(struct stele_txn *txn, bool on)
 static int posix(const char *target, bool on, const struct stele_txn_opts *opts)
 {
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, false, opts, STELE_CHANGE_ADDS, 0);
+	int ret = stele_change_begin(&txn, target, STELE_CHANGE_OF_IMAGE, opts,
+				     STELE_CHANGE_ADDS, 0);
 
 	if (ret == 0)
 		ret = stele_txn_posix(&txn, on);

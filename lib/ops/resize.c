@@ -88,7 +88,7 @@ static int resize(const char *target, uint64_t size,
 		  struct stele_resize_report *report)
 {
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, false, opts,
+	int ret = stele_change_begin(&txn, target, STELE_CHANGE_OF_IMAGE, opts,
 				     STELE_CHANGE_ADDS, 0);
 
 	if (ret == 0)

@@ -542,7 +542,7 @@ static int snapshot_create(const char *target, const char *base,
 			   struct stele_snapshot_info *out)
 {
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, true, opts,
+	int ret = stele_change_begin(&txn, target, STELE_CHANGE_OF_SNAPSHOT, opts,
 				     STELE_CHANGE_ADDS, 0);
 
 	if (ret == 0)
@@ -570,7 +570,7 @@ static int snapshot_rename(const char *target, const char *name,
 			   const struct stele_txn_opts *opts)
 {
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, true, opts,
+	int ret = stele_change_begin(&txn, target, STELE_CHANGE_OF_SNAPSHOT, opts,
 				     STELE_CHANGE_GOES, STELE_FORCE);
 
 	if (ret == 0)
@@ -589,7 +589,7 @@ static int snapshot_undelete(const char *target, const char *name,
 			     const struct stele_txn_opts *opts)
 {
 	struct stele_txn txn;
-	int ret = stele_change_begin(&txn, target, true, opts,
+	int ret = stele_change_begin(&txn, target, STELE_CHANGE_OF_SNAPSHOT, opts,
 				     STELE_CHANGE_GOES, 0);
 
 	if (ret == 0)
@@ -647,7 +647,7 @@ static int snapshot_delete(const char *const *targets, size_t count,
 
 	if (!targets || !count)
 		return -EINVAL;
-	ret = stele_change_begin(&txn, targets[0], true, opts,
+	ret = stele_change_begin(&txn, targets[0], STELE_CHANGE_OF_SNAPSHOT, opts,
 				 STELE_CHANGE_GOES, STELE_FORCE);
 	if (ret == 0)
 		ret = stele_txn_drop(&txn, txn.target.snapshot);

@@ -22,7 +22,7 @@ static int txn_open(const char *target, const struct stele_txn_opts *opts,
 
 	if (!txn)
 		return -ENOMEM;
-	ret = stele_change_begin(txn, target, false, opts, STELE_CHANGE_FREES,
+	ret = stele_change_begin(txn, target, STELE_CHANGE_OF_ANY, opts, STELE_CHANGE_FREES,
 				 STELE_FORCE | STELE_TXN_DISCARD);
 	if (ret < 0) {
 		stele_txn_release(txn);

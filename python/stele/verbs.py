@@ -14,7 +14,7 @@ from typing import Any, Literal, Unpack
 from uuid import UUID
 
 from . import _stele
-from .dataset import Target, Verify, split, verify_number
+from .dataset import Target, Verify, verify_number
 from .options import Layout, Source, encode, key_bytes, known, several, text, text_or_none
 from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
 from .reports import (
@@ -379,14 +379,6 @@ def snapshot_undelete(
 # ---- space
 
 
-def _whole(target: Target) -> bytes:
-    """ValueError: it is a snapshot, and what is changed the image."""
-    path, snapshot = split(os.fsdecode(target))
-    if snapshot:
-        raise ValueError(f"'{os.fsdecode(target)}' names a snapshot, not an image: '{path}' is one")
-    return os.fsencode(target)
-
-
 def gc(
     target: Target,
     *,
@@ -409,7 +401,7 @@ def gc(
     options = encode(
         grace=grace, force=force, discard=discard, dry_run=dry_run, backend=backend
     )
-    report, events = run("gc", (_whole(target),), options, progress)
+    report, events = run("gc", (os.fsencode(target),), options, progress)
     unused = (
         Unused(segment, texts[0], offset, size, count, since, bool(number & 1), bool(number & 2))
         for kind, number, (segment, offset, size, count, since), texts in events
@@ -427,4 +419,4 @@ def resize(
         size: 0: as it is; else a file or RBD image first grows to so many bytes.
     """
     options = encode(dry_run=dry_run, backend=backend, size=size)
-    return ResizeReport(**run("resize", (_whole(target),), options, False)[0])
+    return ResizeReport(**run("resize", (os.fsencode(target),), options, False)[0])
