@@ -126,7 +126,7 @@ class Line:
 FORCE = "force=True overwrites what the target holds"
 UNFINISHED = " is left with an unfinished image"  # as the library says it
 AGAIN = "run it again, with force=True to overwrite that"
-WHOLE = "if that is all that shall be there, use force=True, with append=True"
+WHOLE = "if that is all that shall be there, use force=True"
 
 
 class Listener:

@@ -81,6 +81,7 @@ class Writer(_stele.Writer):
     _path: str
     _snapshot: str
     _backend: str | None
+    _append: bool | None
     _always: bool
     _began: float
     _made: BuildReport | None = None
@@ -184,6 +185,7 @@ class Writer(_stele.Writer):
             raise
         self._path, self._snapshot, self._note = path, snapshot, note
         self._backend, self._always, self._began = backend, always, monotonic()
+        self._append = append
         self._dry_run, self._delete_missing, self._over = dry_run, delete_missing, over
         self._put_options, self._listener = put_options, listener
         self._guessing = threading.Lock()
@@ -383,8 +385,9 @@ class Writer(_stele.Writer):
         unfinished = any(note.endswith(UNFINISHED) for note in notes)
         if AGAIN not in notes and unfinished and getattr(error, "errno", 0) != ENOSPC:
             error.add_note(AGAIN)
-        if WHOLE not in notes and "has to be forced" in str(error):
-            error.add_note(WHOLE)
+        whole = WHOLE if self._append else f"{WHOLE}, with append=True"
+        if whole not in notes and "has to be forced" in str(error):
+            error.add_note(whole)
 
     def __del__(self) -> None:
         if (self._samples or self._deleted) and not self._dry_run and self._is_open():

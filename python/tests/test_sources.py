@@ -430,6 +430,37 @@ class Command(Case):
         )  # fmt: skip
         self.assertEqual(list(self.directory.iterdir()), [top])
 
+    def test_notes(self):
+        """They name arguments, and options where the command says them."""
+        cut, one, path = self.mds("cut"), self.mds("one", shards=1), self.directory / "a.mds"
+        wide = self.mds("wide", shards=1)
+        path.write_bytes(b"text")
+        shard = cut / "shard.00001.mds"
+        shard.write_bytes(shard.read_bytes()[:-1])
+        index = wide / "index.json"
+        index.write_text(index.read_text().replace('"n"', '"more"'))
+        self.command("--columns=n", one, self.target)
+        formats = "parquet, arrow, huggingface, mds, litdata, lance, array_record"
+        for verb, source, options, note, hint in (
+            ("build", [path], {}, f"format is one of {formats}", f"--from names it: {formats}"),
+            ("build", [cut], {}, "on_error='skip' leaves out what cannot be read",
+                "--on-error=skip leaves out what cannot be read"),
+            ("append", [one], {}, "columns=[...] takes only the columns that are named",
+                "--columns=A,B takes only the columns that are named"),
+            ("build", [one, wide], {}, "columns=[...] takes only the columns that are named",
+                "--columns=A,B takes only the columns that are named"),
+            ("build", [one, cut], {"key": "name", "on_error": "skip"}, "key names a column in which no value comes twice",
+                "--key=COLUMN names a column in which no value comes twice"),
+        ):  # fmt: skip
+            with self.subTest(hint):
+                target = self.target + ("@v2" if verb == "append" else "2")
+                with self.assertRaises((stele.Error, stele.sources.SourceError)) as caught:
+                    getattr(stele.sources, verb)(source, target, progress=False, **options)
+                self.assertEqual(caught.exception.__notes__[-1], note)
+                given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+                _, _, err = self.command(*given, *source, target, verb=verb)
+                self.assertEqual(err.splitlines()[-1], f"hint: {hint}")
+
     def test_missing(self):
         path = self.directory / "a.parquet"
         path.write_bytes(b"PAR1")

@@ -656,9 +656,10 @@ class Versions(Case):
 
     def test_delete_missing(self):
         options = {"target": self.target + "@v2", "delete_missing": True, "append": True}
-        with self.assertRaisesRegex(stele.Error, "lacks 2 of the 3 samples") as caught:
-            self.write({"a": b"1"}, keep=True, **options)
-        self.assertEqual(caught.exception.__notes__, ["if that is all that shall be there, use force=True, with append=True"])
+        for append, more in (True, ""), (None, ", with append=True"):
+            with self.assertRaisesRegex(stele.Error, "lacks 2 of the 3 samples") as caught:
+                self.write({"a": b"1"}, keep=True, **options | {"append": append})
+            self.assertEqual(caught.exception.__notes__, [f"if that is all that shall be there, use force=True{more}"])
         for other in ("update", "keep", "delete_missing"):  # without it, force would make a new image
             with self.assertRaisesRegex(ValueError, "it needs append=True"):
                 self.write({"a": b"1"}, target=self.target + "@v2", force=True, **{other: True})

@@ -59,17 +59,17 @@ from ..options import several, text, text_or_none
 from ..progress import Watch
 from ..reports import BuildReport, Snapshot
 from ..writer import Writer
-from .detect import FORMATS, detect
-from .source import Lost, Reader, Row, SourceError, classes_differ, describe
+from .detect import FORMATS, NAMED, detect
+from .source import SOME, Lost, Reader, Row, SourceError, classes_differ, describe
 
 __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 
 APPEND = "stele.sources.append() adds a snapshot to it"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
-UNIQUE = "--key=COLUMN names a column in which no value comes twice"
+UNIQUE = "key names a column in which no value comes twice"
+SKIP = "on_error='skip' leaves out what cannot be read"
 _LOST = 1000  # of them are listed
 _TWICE = re.compile(r" was put twice: as samples (\d+) and (\d+),")
-_SOME = "--columns=A,B takes only the columns that are named"
 Path = Target  # of a source
 
 
@@ -122,9 +122,7 @@ def _is_source(path: str) -> bool:
 
 def _open(paths: Sequence[str], format: str | None, only: Collection[str] | None) -> Reader:
     if format is not None and format not in FORMATS:
-        raise SourceError(
-            f"format is one of {', '.join(FORMATS)}, not {format!r}", usage=True
-        )
+        raise SourceError(f"{NAMED}, not {format!r}", usage=True)
     format = format or detect(paths)
     module, name, needs = FORMATS[format]
     try:
@@ -173,7 +171,7 @@ def _field_names(columns: Sequence[str]) -> dict[str, str]:
         for other, taken in found.items():
             if name == taken:
                 raise SourceError(
-                    f"columns '{other}' and '{column}' would both be the field '{name}'", _SOME
+                    f"columns '{other}' and '{column}' would both be the field '{name}'", SOME
                 )
         found[column] = name
     return found
@@ -202,15 +200,16 @@ def _as_base(found: Mapping[str, Field], base: Mapping[str, Field]) -> dict[str,
                 raise SourceError(f"the image has a field '{name}', and the source no such column")
         name = next(name for name in found if name not in base)
         raise SourceError(
-            f"the image has no field '{name}', which is a column of the source",
-            f"--columns={','.join(base)} leaves it out",
+            f"the image has no field '{name}', which is a column of the source: it has "
+            f"{', '.join(map(repr, base))}",
+            SOME,
         )
     for name, mine in found.items():
         if not _fitting(mine, base[name]):
             raise SourceError(
                 f"column '{name}' is {describe(mine)}, and the field of the image "
                 f"{describe(base[name])}{classes_differ(mine, base[name])}",
-                "--columns leaves out columns",
+                SOME,
             )  # fmt: skip
     return {**base}
 
@@ -222,7 +221,7 @@ def _declare(writer: Writer, fields: dict[str, Field]) -> None:
         for field in fields.values():
             if f"'{field.name}'" in str(error):
                 raise SourceError(
-                    f"column '{field.name}' cannot be a field: {error}", _SOME
+                    f"column '{field.name}' cannot be a field: {error}", SOME
                 ) from None
         raise
 
@@ -260,10 +259,7 @@ class _Build:
     def leave(self, lost: Lost) -> None:
         if not self.skip:
             self.source.seen.check()  # what is no damage, but two versions, is called that
-            raise SourceError(
-                f"cannot read {lost.place}: {lost.reason}",
-                "--on-error=skip leaves out what cannot be read",
-            )
+            raise SourceError(f"cannot read {lost.place}: {lost.reason}", SKIP)
         self.parts += 1
         self.samples += max(lost.rows, 0)
         if len(self.lost) < _LOST:

@@ -17,8 +17,9 @@ from ..dataset import split
 from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
-from . import APPEND, Report, SourceError, append, build
-from .detect import FORMATS
+from . import APPEND, SKIP, UNIQUE, Report, SourceError, append, build
+from .detect import FORMATS, NAMED
+from .source import OTHER_FORMAT, SOME
 
 _NAME = "stele.sources"
 _NAMED = 10  # of what was skipped
@@ -28,6 +29,11 @@ _HINTS = {
     AGAIN: "run it again, with --force to overwrite that",
     APPEND: "'append' adds a snapshot to it",
     WHOLE: "if SOURCE is the right one, and whole, use --force",
+    NAMED: f"--from names it: {', '.join(FORMATS)}",
+    OTHER_FORMAT: OTHER_FORMAT.replace("format names", "--from names"),
+    SOME: "--columns=A,B takes only the columns that are named",
+    UNIQUE: "--key=COLUMN names a column in which no value comes twice",
+    SKIP: "--on-error=skip leaves out what cannot be read",
     LARGER: "use a larger target, or a larger --size of a file or RBD image",
     "choose another name": "choose another name",
 }

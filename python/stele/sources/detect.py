@@ -18,6 +18,7 @@ FORMATS = {
     "lance": ("lance", "Lance", ("pyarrow", "numpy")),
     "array_record": ("array_record", "ArrayRecord", ()),
 }
+NAMED = f"format is one of {', '.join(FORMATS)}"
 
 _ENDINGS = {
     ".parquet": "parquet", ".parq": "parquet", ".pq": "parquet", ".arrow": "arrow",
@@ -80,9 +81,7 @@ def detect(paths: Sequence[str]) -> str:
         except OSError as error:
             raise SourceError(f"cannot open '{path}': {error.strerror}") from None
         if not one:
-            raise SourceError(
-                f"cannot tell the format of '{path}'", f"--from names it: {', '.join(FORMATS)}"
-            )
+            raise SourceError(f"cannot tell the format of '{path}'", NAMED)
         if found and one != found:
             raise SourceError(f"'{paths[0]}' is {found}, and '{path}' {one}", "build them one by one")
         found = one

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..dataset import Field
-from .source import Item, Lost, Reader, Row, SourceError, package, why
+from .source import SOME, Item, Lost, Reader, Row, SourceError, package, why
 
 Decode = Callable[[bytes], Any]
 Buffer = Any  # bytes, or what shows them
@@ -206,7 +206,7 @@ class Shards(Reader):
         for name in names:
             leaf = by_name[name]
             if leaf.field is None:
-                raise SourceError(f"column '{name}' {leaf.why}", "--columns leaves it out")
+                raise SourceError(f"column '{name}' {leaf.why}", SOME)
             found[name] = leaf.field
         unknown = {n: f for n, f in found.items() if f.type == "tensor" and not f.dtype}
         return found | (self._look(unknown) if unknown else {})
@@ -222,7 +222,7 @@ class Shards(Reader):
                 if value.dtype.name != dtype or value.shape[1:] != shape[1:]:
                     raise SourceError(
                         f"column '{name}' has arrays of {dtype}{list(shape)} and of "
-                        f"{value.dtype.name}{list(value.shape)}", "--columns leaves it out",
+                        f"{value.dtype.name}{list(value.shape)}", SOME,
                     )  # fmt: skip
                 shapes[name] = dtype, shape, same and value.shape == shape
         found: dict[str, Field] = {}

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ..dataset import Field
 
-OTHER_FORMAT = "if it has another format than its name or its first bytes say, --from names that"
+OTHER_FORMAT = "if it has another format than its name or its first bytes say, format names that"
+SOME = "columns=[...] takes only the columns that are named"
 QUIET = "run it again once nobody writes there"
 BATCH_ROWS = 256
 BATCH_SIZE = 16 << 20  # bytes, as rows are on average
@@ -126,8 +127,7 @@ class Reader:
     def differ(self, name: str, one: str, other: str, two: str, more: str = "") -> SourceError:
         """A column is one thing in the first file, and another in another."""
         return SourceError(
-            f"column '{name}' is {one} in '{self.first}', and {two} in '{other}'{more}",
-            "--columns=A,B takes only the columns that are named",
+            f"column '{name}' is {one} in '{self.first}', and {two} in '{other}'{more}", SOME
         )
 
     def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:

@@ -15,7 +15,7 @@ import pyarrow
 import pyarrow.types as kind
 
 from ..dataset import DTYPES, Field
-from .source import QUIET, SourceError
+from .source import QUIET, SOME, SourceError
 
 Convert = Callable[[Any], Any]
 """Of an array, a sequence of values."""
@@ -188,13 +188,10 @@ def _to_int(name: str, classes: bool) -> Convert:
     def convert(array: Any) -> Any:
         array = _ints(_storage(array))
         if array.null_count and not classes:
-            raise SourceError(f"column '{name}' has nulls, and its field is an int", LEAVE)
+            raise SourceError(f"column '{name}' has nulls, and its field is an int", SOME)
         return array.fill_null(-1).to_pylist() if array.null_count else array.to_pylist()
 
     return convert
-
-
-LEAVE = "--columns names the columns to take"
 
 
 def _to_float(name: str) -> Convert:
@@ -206,7 +203,7 @@ def _to_float(name: str) -> Convert:
             except pyarrow.ArrowInvalid:
                 raise SourceError(
                     f"column '{name}' has nulls, and integers beyond 2^53, which no float holds",
-                    LEAVE,
+                    SOME,
                 ) from None
         values = array.cast(pyarrow.float64())
         return (values.fill_null(math.nan) if values.null_count else values).to_pylist()
@@ -259,7 +256,7 @@ def _numbers(array: Any, name: str) -> Any:
     """Elements as NumPy has them."""
     if array.null_count:
         if not kind.is_floating(array.type):
-            raise SourceError(f"column '{name}' has nulls among the numbers of its lists", LEAVE)
+            raise SourceError(f"column '{name}' has nulls among the numbers of its lists", SOME)
         return array.to_numpy(zero_copy_only=False)
     return array.to_numpy(zero_copy_only=False)
 
@@ -268,14 +265,14 @@ def _inner(array: Any, dims: tuple[int | None, ...], name: str) -> Any:
     """Elements of lists that all have these lengths."""
     for dim in dims:
         if array.null_count:
-            raise SourceError(f"column '{name}' has nulls in the place of arrays", LEAVE)
+            raise SourceError(f"column '{name}' has nulls in the place of arrays", SOME)
         if kind.is_fixed_size_list(array.type):
             size = array.type.list_size
             array = array.values.slice(array.offset * size, len(array) * size)
         else:
             ends = array.offsets.to_numpy()
             if not numpy.all(numpy.diff(ends) == dim):
-                raise SourceError(f"column '{name}' has arrays of other shapes than {dims}", LEAVE)
+                raise SourceError(f"column '{name}' has arrays of other shapes than {dims}", SOME)
             array = array.values.slice(int(ends[0]), int(ends[-1] - ends[0]))
     return _numbers(array, name)
 
@@ -342,7 +339,7 @@ def adapt(kinds: Mapping[str, Field], scans: Mapping[str, Span]) -> dict[str, Fi
             raise SourceError(
                 f"column '{name}' has {span.nulls:,} nulls, and integers beyond 2^53, which no "
                 "float holds",
-                LEAVE,
+                SOME,
             )
         if span.nulls:
             found[name] = found[name]._replace(type="float")
