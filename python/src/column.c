@@ -15,6 +15,27 @@ static int refuse(const struct py_column *column, const char *wanted, PyObject *
 	return -1;
 }
 
+/* What was raised when the object was asked for that is the reason, and the cause. */
+static int refuse_why(const struct py_column *column, const char *wanted, PyObject *object)
+{
+	PyObject *type, *value, *traceback, *cause;
+
+	if (!PyErr_ExceptionMatches(PyExc_Exception) ||
+	    PyErr_ExceptionMatches(PyExc_MemoryError))
+		return -1;
+	PyErr_Fetch(&type, &cause, &traceback);
+	PyErr_NormalizeException(&type, &cause, &traceback);
+	Py_XDECREF(type);
+	Py_XDECREF(traceback);
+	PyErr_Format(PyExc_TypeError, "field %R takes %s, and %R gives none: %S", column->name,
+		     wanted, Py_TYPE(object), cause);
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	PyException_SetCause(value, cause); /* takes it over */
+	PyErr_Restore(type, value, traceback);
+	return -1;
+}
+
 /* Python's own word for an error of that kind names no field; any other error stays. */
 static int name_field(const struct py_column *column, PyObject *kind, const char *text)
 {
@@ -58,13 +79,14 @@ static int get_buffer(PyObject *object, Py_buffer *view)
 static int take_buffer(const struct py_column *column, PyObject *object,
 		       const char *wanted, Py_buffer *view)
 {
-	if (!PyUnicode_Check(object) && !get_buffer(object, view))
+	view->obj = NULL;
+	if (PyUnicode_Check(object) ||
+	    (!PyObject_CheckBuffer(object) && !PyObject_HasAttrString(object, "__array__")))
+		return refuse(column, wanted, object);
+	if (!get_buffer(object, view))
 		return 0;
 	view->obj = NULL;
-	if (PyErr_ExceptionMatches(PyExc_MemoryError))
-		return -1;
-	PyErr_Clear();
-	return refuse(column, wanted, object);
+	return refuse_why(column, wanted, object);
 }
 
 static int take_bytes(const struct py_column *column, PyObject *object,
@@ -224,7 +246,7 @@ static int take_int(const struct py_column *column, PyObject *object,
 		return refuse(column, "an int", object);
 	number = PyNumber_Index(object);
 	if (!number)
-		return -1;
+		return refuse_why(column, "an int", object);
 	value->i64 = PyLong_AsLongLong(number);
 	Py_DECREF(number);
 	if (PyErr_Occurred())

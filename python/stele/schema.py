@@ -37,7 +37,9 @@ def tensor(dtype: str, shape: Sequence[int | None]) -> Field:
     """The field of a schema that holds arrays.
 
     Args:
-        dtype: 'uint8', 'float32', 'bfloat16', 'bool', 'complex64', ...
+        dtype: 'uint8', 'float32', 'bfloat16', 'bool', 'complex64', ... What put() takes for
+            bfloat16, which NumPy does not have, are its bits: uint16, as of
+            x.view(torch.uint16). They are not converted.
         shape: up to 8 dimensions. The first may be None: it differs from sample to sample.
     """
     if dtype not in DTYPES[1:]:
@@ -136,9 +138,13 @@ def _guess(name: str, value: Any) -> Field:
     if kind:
         return Field(name, kind, (), "", ())
     what, hint = f"{type(value)}", ""
+    array = getattr(value, "__array__", None)
     try:
-        if hasattr(value, "__array__"):
-            value = value.__array__()
+        value = array() if array else value
+    except Exception as error:
+        raise TypeError(f"field {name!r}: {what} gives no array: {error}") from error
+    try:
+        if array:
             what = f"an array of {value.dtype!r}, shape {value.shape}"
             hint = _in_native_order(value.dtype)
         return _array(memoryview(value))._replace(name=name)

@@ -251,7 +251,7 @@ class Writer(_stele.Writer):
             self._explain(error)  # what was logged is of this one, and of none that follows
             raise
         except (TypeError, ValueError, OverflowError) as error:
-            raise _of(key, error) from None
+            raise _of(key, error) from error.__cause__
         self._samples += 1
         self._bytes += size
         if self._listener.due():
@@ -267,7 +267,7 @@ class Writer(_stele.Writer):
                         raise TypeError("a Sample has no schema: give that of its dataset")
                     self._take(guess(sample))
                 except (TypeError, ValueError) as error:
-                    raise _of(key, error) from None
+                    raise _of(key, error) from error.__cause__
             assert self._fields is not None
             return self._fields
 
@@ -417,4 +417,7 @@ def _names(target: bytes, backend: str | None, append: bool | None) -> list[str]
 def _of(key: Key, error: Exception) -> Exception:
     """The same error, of a sample."""
     kind = TypeError if isinstance(error, TypeError) else ValueError
-    return kind(f"sample {short(key)}: {error}")
+    made = kind(f"sample {short(key)}: {error}")
+    if "bfloat16" in str(error.__cause__).lower():  # which NumPy does not have
+        made.add_note("x.view(torch.uint16) are its bits, which a field of bfloat16 takes")
+    return made

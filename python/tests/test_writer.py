@@ -7,6 +7,7 @@ import gc
 import hashlib
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -274,6 +275,36 @@ class Wrong(Case):
             self.assertEqual(ds["good"].class_name(), "dog")
             with self.assertRaisesRegex(TypeError, "field 'count' has no classes"):
                 ds["good"].class_name("count")
+
+    def test_no_array(self):
+        """Why what could be an array is none; tensors of PyTorch may be, and know what helps."""
+
+        class Tensor:
+            def __init__(self, error):
+                self.error = error
+
+            def __array__(self, dtype=None, copy=None):
+                raise self.error
+
+        grad = RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        bits = TypeError("Got unsupported ScalarType BFloat16")
+        helps = ["x.view(torch.uint16) are its bits, which a field of bfloat16 takes"]
+        for error, notes in (grad, []), (bits, helps):
+            for schema, of in (None, ""), ({"t": stele.tensor("float32", (2,))}, "takes an array, and "):
+                with self.subTest(error=error, schema=schema), stele.Writer(self.target, schema, force=True) as w:
+                    text = f"sample 'k': field 't'.* {of}.*Tensor'> gives no.*: {re.escape(str(error))}"
+                    with self.assertRaisesRegex(TypeError, text) as caught:
+                        w.put("k", {"t": Tensor(error)})
+                    self.assertIs(caught.exception.__cause__, error)
+                    self.assertEqual(getattr(caught.exception, "__notes__", []), notes)
+                    w.put("k", {"t": numpy.zeros(2, "f4")})
+        with stele.Writer(self.target, SCHEMA, force=True) as self.writer:
+            with self.assertRaises(KeyboardInterrupt):
+                self.writer.put("k", {**sample(1), "mask": Tensor(KeyboardInterrupt())})
+            self.refused(TypeError, "'mask' takes an array, and .*: cannot include dtype 'M' in a buffer",
+                         mask=numpy.zeros(1, "M8[s]"))  # fmt: skip
+            self.refused(TypeError, "'count' takes an int, and .*ndarray'> gives none: only integer", count=numpy.array([5]))
+            self.writer.put("k", sample(1))
 
     def test_schemas(self):
         for schema in (
