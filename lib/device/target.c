@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define DIGEST_PREFIX "sha256:"
+#define CUT_SIZE      60 /* of a name that is too long, for messages */
 
 static int hex_value(char c)
 {
@@ -61,9 +62,13 @@ static int parse_snapshot(const char *text, const char *name,
 		return -EINVAL;
 	}
 	if (!stele_name_ok(name, strlen(name))) {
+		const bool cut = strlen(name) > STELE_NAME_SIZE_MAX;
+		const int shown = cut ? CUT_SIZE : STELE_NAME_SIZE_MAX;
+
 		stele_log_error(log,
-				"bad snapshot name '%s' in target '%s': must be "
-				STELE_NAME_RULE "%s", name, text,
+				"bad snapshot name '%.*s%s' in target '%.*s%s': must be "
+				STELE_NAME_RULE "%s", shown, name, cut ? "..." : "",
+				(int)(name - text) + shown, text, cut ? "..." : "",
 				stele_path_is_rbd(text) ? "" :
 						     " (a path that holds an '@' "
 						     "is written with one more "

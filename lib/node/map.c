@@ -328,8 +328,8 @@ static int map(const char *target, const char *name,
 		return rc;
 	if (name && !stele_name_ok(name, strlen(name))) {
 		stele_log_error(&log,
-				"cannot map '%s': '%s' cannot name a mapping",
-				target, name);
+				"cannot map '%s': '%s' cannot name a mapping: "
+				"must be " STELE_NAME_RULE, target, name);
 		return -EINVAL;
 	}
 	rc = stele_target_parse(target, &log, &attempt.target);
@@ -377,7 +377,8 @@ static int do_unmap(const char *name, const struct stele_map_opts *opts)
 	if (err)
 		return err;
 	if (!name || !stele_name_ok(name, strlen(name))) {
-		stele_log_error(&log, "'%s' cannot name a mapping", name ? name : "");
+		stele_log_error(&log, "'%s' cannot name a mapping: must be " STELE_NAME_RULE,
+				name ? name : "");
 		return -EINVAL;
 	}
 	err = stele_mapping_check_removable(name, &log);

@@ -59,7 +59,8 @@ static int add_field(struct taking *t, const struct stele_field *field)
 
 	if (strnlen(field->name, sizeof(field->name)) == sizeof(field->name) ||
 	    !stele_name_ok(field->name, strlen(field->name)))
-		return wrong(t, fields->count, field->name, "not a valid name");
+		return wrong(t, fields->count, field->name,
+			     "not a valid name, which is " STELE_NAME_RULE);
 	for (uint32_t i = 0; i < fields->count; i++)
 		if (!strcmp(fields->list[i].name, field->name))
 			return wrong(t, fields->count, field->name,

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from . import _stele
 from .dataset import DTYPES, TYPES, Field, field_of
+from .errors import short
 from .options import number
 
 Kind = type[bytes] | type[str] | type[int] | type[float] | Sequence[str] | Field
@@ -16,6 +18,7 @@ Schema = Mapping[str, Kind]
 
 Column = tuple[str, int, int, tuple[int, ...], tuple[bytes, ...], dict[str, int] | None]
 
+_NAME = re.compile("[A-Za-z0-9_][A-Za-z0-9._-]{0,62}")
 _NUMBERS = {name: number for number, name in TYPES.items()}
 _KINDS = {bytes: "bytes", str: "str", int: "int", float: "float"}
 _FORMATS = {
@@ -83,6 +86,12 @@ def _field(name: str, kind: Any) -> Field:
 
 def columns(fields: Mapping[str, Field]) -> tuple[Column, ...]:
     """Fields as the extension takes them."""
+    for name in fields:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"field {short(name)}: a name is 1 to 63 letters, digits, '.', '_' and '-', the "
+                "first no '.' or '-'"
+            )
     return tuple(
         (
             name,

@@ -306,6 +306,15 @@ class Wrong(Case):
             self.refused(TypeError, "'count' takes an int, and .*ndarray'> gives none: only integer", count=numpy.array([5]))
             self.writer.put("k", sample(1))
 
+    def test_names_of_fields(self):
+        for name in ("a b", "ä", "", "-a", ".a", "a" * 64, "a" * 300, "a\n"):
+            with self.assertRaisesRegex(ValueError, "^field '.*: a name is 1 to 63 letters, digits") as caught:
+                stele.Writer(self.target, {name: int}, progress=False)
+            self.assertLess(len(str(caught.exception)), 240)
+        self.assertFalse(os.path.exists(self.target))
+        for name in ("a" * 63, "_a.-"):
+            stele.Writer(self.target, {name: int}, progress=False).close()
+
     def test_schemas(self):
         for schema in (
             {"a": "bytes"}, {"a": dict}, {"a": ["x", "x"]}, {"a" * 64: int}, {"": int}, {},
@@ -337,7 +346,7 @@ class Wrong(Case):
         with self.assertRaisesRegex(ValueError, "note 'a.x00b' has a NUL in it"):
             stele.Writer(self.target, note="a\0b")
         for name in ("a b", "-x", "n" * 64):
-            with self.assertRaisesRegex(stele.Error, f"bad snapshot name '{name}'"):
+            with self.assertRaisesRegex(stele.Error, f"bad snapshot name '{name[:60]}"):
                 stele.Writer(f"{self.target}@{name}", {"data": bytes})
         for options, message in (
             ({"note": 3}, "note must be a str, not 3"), ({"label": b"x"}, "label must be a str, not b'x'"),

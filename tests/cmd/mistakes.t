@@ -347,6 +347,13 @@ ok "also of a compaction" grep -q "sound on 'image'" <<<"$out"
 says 2 "" build src "new2.stele@"
 ok "an empty name is no v1" [ ! -e new2.stele ]
 ok "which is said" grep -q "empty snapshot name in target 'new2.stele@'" <<<"$err"
+rule="must be 1 to 63 letters, digits, '.', '_' and '-', the first no '.' or '-'"
+says 2 "" build src "new2.stele@$(printf 'a%.0s' {1..300})"
+ok "a long name is cut, and the rule is told" grep -q "'a\{60\}\.\.\.'.*: $rule" <<<"$err"
+for verb in "map image@first" unmap; do
+	says 2 "" $verb "bad name"
+	ok "$verb: tells the rule for names" grep -qF "'bad name' cannot name a mapping: $rule" <<<"$err"
+done
 says 2 "" snapshot create "image@" --base=first
 says 1 "" map missing.stele cats
 ok "map: names what is missing" grep -q "cannot open 'missing.stele': no such file" <<<"$err"

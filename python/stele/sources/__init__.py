@@ -54,7 +54,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..dataset import Field, Target, split
-from ..errors import Error, ExistsError
+from ..errors import Error, ExistsError, short
 from ..options import several, text, text_or_none
 from ..progress import Watch
 from ..reports import BuildReport, Snapshot
@@ -219,7 +219,7 @@ def _declare(writer: Writer, fields: dict[str, Field]) -> None:
         writer._take(fields)
     except (Error, ValueError) as error:
         for field in fields.values():
-            if f"'{field.name}'" in str(error):
+            if short(field.name) in str(error):
                 raise SourceError(
                     f"column '{field.name}' cannot be a field: {error}", SOME
                 ) from None
