@@ -275,7 +275,7 @@ static const struct {
 	 "of its own of what has others"},
 	{-EOPNOTSUPP, " table ", "instead of f64", "--type=COLUMN:f64 makes them such"},
 	{-EOPNOTSUPP, " table ", "instead of utf8", "--type=COLUMN:text makes them such"},
-	{-EOPNOTSUPP, " append ", "the source has other fields", OTHER_FIELDS},
+	{-EOPNOTSUPP, " append ", "what is appended has other fields", OTHER_FIELDS},
 	{-ENOTUNIQ, " repair ", NULL,
 	 "run it again with --choose=BRANCH: the number of the one to keep"},
 	{-ENOTUNIQ, NULL, NULL,

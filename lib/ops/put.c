@@ -126,7 +126,7 @@ int stele_txn_schema(struct stele_txn *txn, const struct stele_schema *schema,
 		     const struct stele_put_opts *opts)
 {
 	return STELE_TXN_CALL(txn, txn_schema(txn, schema, opts),
-			  "cannot take the schema");
+			  "cannot begin to put samples");
 }
 
 static int txn_put(struct stele_txn *txn, const char *key, size_t key_size,

@@ -219,6 +219,7 @@ static int sort_keys(struct search *c, const struct stele_key_ref *keys,
 static int find_keys(struct search *c)
 {
 	const struct stele_log *log = &c->txn->log;
+	const char *name = c->txn->work->snapshot.info.name; /* "": a new image */
 	size_t missing = 0;
 	int ret = stele_snapshot_find_keys(c->txn->image, &c->txn->work->snapshot,
 					   c->places, c->count);
@@ -228,10 +229,14 @@ static int find_keys(struct search *c)
 	for (size_t i = 0; i < c->count; i++) {
 		const struct stele_key_place *place = &c->places[i];
 
-		if (!place->found && missing++ < KEYS_NAMED_MAX)
+		if (place->found || missing++ >= KEYS_NAMED_MAX)
+			continue;
+		if (!*name)
+			stele_log_error(log, "'%.*s' was not put",
+					(int)place->key_size, place->key);
+		else
 			stele_log_error(log, "'%.*s' is not in snapshot '%s'",
-					(int)place->key_size, place->key,
-					c->txn->work->snapshot.info.name);
+					(int)place->key_size, place->key, name);
 	}
 	if (missing > KEYS_NAMED_MAX)
 		stele_log_error(log, "nor are %zu more",

@@ -302,8 +302,12 @@ static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 				"they are damaged", segment->fields[field].name);
 		return -EBADMSG;
 	}
-	if (value < 0 || value >= names->count)
+	if (value < 0 || value >= names->count) {
+		stele_log_error(&(struct stele_log){0}, "field '%s' has %" PRIu32 " class%s",
+				segment->fields[field].name, names->count,
+				names->count == 1 ? "" : "es");
 		return -ENOENT;
+	}
 	*name = names->names[value];
 	return 0;
 }
@@ -312,8 +316,7 @@ int stele_dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 			     int64_t value, const char **name)
 {
 	return STELE_CALL(dataset_class_name(ds, field, value, name),
-			  "no class name for value %" PRIi64 " of field %" PRIu32,
-			  value, field);
+			  "no class name for value %" PRIi64, value);
 }
 
 /* ---- ids ------------------------------------------------------------------- */

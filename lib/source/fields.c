@@ -251,15 +251,14 @@ static void log_other(const struct taking *t,
 		      const struct stele_descriptor_field *is,
 		      const struct stele_descriptor_field *was)
 {
-	static const char what[] = "the source has other fields than the snapshot "
-				   "that it is appended to";
+	static const char what[] = "what is appended has other fields than the snapshot";
 	char now[TYPE_SIZE], then[TYPE_SIZE];
 
 	if (!was)
 		stele_log_error(t->log, "%s: field '%s' (%s) is not in the snapshot",
 				what, is->name, type_text(is, now));
 	else if (!is)
-		stele_log_error(t->log, "%s: field '%s' (%s) is not in the source",
+		stele_log_error(t->log, "%s: field '%s' (%s) is missing",
 				what, was->name, type_text(was, then));
 	else if (strcmp(is->name, was->name))
 		stele_log_error(t->log, "%s: field '%s' (%s) instead of '%s' (%s)",

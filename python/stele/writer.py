@@ -381,6 +381,8 @@ class Writer(_stele.Writer):
         """Add what was said of the end, such as that an older image is lost."""
         self._tell(self._listener.tell)
         self._listener.explain(error)
+        if "has other fields than the snapshot: " in str(error):
+            error.add_note("without a schema, a Writer takes the fields of the snapshot")
         notes = getattr(error, "__notes__", ())
         unfinished = any(note.endswith(UNFINISHED) for note in notes)
         if AGAIN not in notes and unfinished and getattr(error, "errno", 0) != ENOSPC:
@@ -391,9 +393,10 @@ class Writer(_stele.Writer):
 
     def __del__(self) -> None:
         if (self._samples or self._deleted) and not self._dry_run and self._is_open():
+            some = "1 sample" if self._samples == 1 else f"{self._samples} samples"
             warnings.warn(
                 f"a Writer of '{self._path}@{self._snapshot}' was never committed: what was put "
-                f"is lost, {self._samples} samples; use it in a with statement, or call "
+                f"is lost, {some}; use it in a with statement, or call "
                 "commit(), or close() to give up",
                 RuntimeWarning,
                 stacklevel=2,

@@ -275,6 +275,8 @@ class Wrong(Case):
             self.assertEqual(ds["good"].class_name(), "dog")
             with self.assertRaisesRegex(TypeError, "field 'count' has no classes"):
                 ds["good"].class_name("count")
+            with self.assertRaisesRegex(stele.NotFound, "^no class name for value -1: field 'label' has 2 classes$"):
+                ds["of no class"].class_name()
 
     def test_no_array(self):
         """Why what could be an array is none; tensors of PyTorch may be, and know what helps."""
@@ -305,6 +307,16 @@ class Wrong(Case):
                          mask=numpy.zeros(1, "M8[s]"))  # fmt: skip
             self.refused(TypeError, "'count' takes an int, and .*ndarray'> gives none: only integer", count=numpy.array([5]))
             self.writer.put("k", sample(1))
+
+    def test_words(self):
+        with self.assertRaisesRegex(stele.NotFound, "zz") as caught:
+            with stele.Writer(self.target, {"n": int}, progress=False) as w:
+                w.put("a", 1)
+                w.delete("zz")
+        self.assertEqual(caught.exception.__notes__, ["'zz' was not put"])
+        for options in {"granule": 17}, {"memory_size": 1}, {"boundary": 3}:
+            with self.assertRaisesRegex(stele.Error, "^cannot begin to put samples: (granule|memory|boundary) "):
+                stele.Writer(self.target, {"n": int}, force=True, progress=False, **options)
 
     def test_names_of_fields(self):
         for name in ("a b", "ä", "", "-a", ".a", "a" * 64, "a" * 300, "a\n"):
@@ -767,8 +779,14 @@ class Versions(Case):
         self.assertEqual(digest(self.target), self.before)
 
     def test_other_fields(self):
-        with self.assertRaisesRegex(stele.Error, "field"):
-            stele.Writer(self.target + "@v2", {"other": int}, progress=False)
+        for schema, why in (
+            ({"other": int}, "field 'other' .i64. instead of 'data' .bytes."),
+            ({"data": bytes, "more": int}, "field 'more' .i64. is not in the snapshot"),
+        ):
+            text = f"^cannot begin to put samples: what is appended has other fields than the snapshot: {why}$"
+            with self.assertRaisesRegex(stele.Error, text) as caught:
+                stele.Writer(self.target + "@v2", schema, progress=False)
+            self.assertEqual(caught.exception.__notes__, ["without a schema, a Writer takes the fields of the snapshot"])
         self.assertEqual(digest(self.target), self.before)
 
     def test_an_exception(self):
@@ -799,10 +817,10 @@ class Versions(Case):
         self.assertRegex(result.stderr, "RuntimeWarning: a Writer of '.*-lost@v1' was never")
         self.assertIn("10 samples", result.stderr)
         self.assertFalse(os.path.exists(path))
-        for change in (lambda w: w.put("d", b"4"), lambda w: w.delete("a")):
+        for change, lost in (lambda w: w.put("d", b"4"), "1 sample;"), (lambda w: w.delete("a"), "0 samples;"):
             writer = stele.Writer(self.target + "@v2", progress=False)
             change(writer)
-            with self.assertWarnsRegex(RuntimeWarning, "never committed"):
+            with self.assertWarnsRegex(RuntimeWarning, f"never committed: what was put is lost, {lost}"):
                 del writer
                 gc.collect()
         self.assertEqual(digest(self.target), self.before)

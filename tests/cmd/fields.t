@@ -196,7 +196,7 @@ mkdir "$tmp/dir"
 echo x >"$tmp/dir/x"
 run stele append "$tmp/dir" "$t@v2"
 is 1 "$status" "append of a directory fails"
-ok "and says why" grep -q "other fields than the snapshot that it is appended to: field" <<<"$err"
+ok "and says why" grep -q "what is appended has other fields than the snapshot: field" <<<"$err"
 must stele compact -q "$t" v2
 is "$(stele ls -F "$t@v1")" "$(stele ls -F "$t@v2")" "a compaction has the same"
 must stele copy -q "$t@v2" "$tmp/copy.stele@v2"

@@ -337,8 +337,8 @@ def adapt(kinds: Mapping[str, Field], scans: Mapping[str, Span]) -> dict[str, Fi
     for name, span in scans.items():
         if span.nulls and max(span.largest, -span.least) > 1 << 53:
             raise SourceError(
-                f"column '{name}' has {span.nulls:,} nulls, and integers beyond 2^53, which no "
-                "float holds",
+                f"column '{name}' has nulls ({span.nulls:,}), and integers beyond 2^53, which "
+                "no float holds",
                 SOME,
             )
         if span.nulls:
