@@ -292,8 +292,10 @@ static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 	const struct stele_segment *segment = schema(ds, &count);
 	const struct stele_names *names;
 
-	if (field >= count)
+	if (field >= count) {
+		stele_log_error(&(struct stele_log){0}, "there is no field %" PRIu32, field);
 		return -ERANGE;
+	}
 	names = &segment->names->field[field];
 	if (names->damage) {
 		/* The log was told when the dataset was opened. */
