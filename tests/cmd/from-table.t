@@ -474,7 +474,7 @@ while IFS='|' read -r line why hint; do
 	echo "$line" >"$tmp/u.jsonl"
 	run stele append "$tmp/u.jsonl" "$image@v2"
 	is 1 "$status" "append: $why: fails"
-	ok "append: is said" grep -qF "that it is appended to: $why" <<<"$err" || diag "$err"
+	ok "append: is said" grep -qF "than the snapshot: $why" <<<"$err" || diag "$err"
 	ok "append: with a hint" grep -q -e "^hint: $hint" <<<"$err" || diag "$err"
 done <<'END'
 {"x":2,"l":[1,2],"s":"b"}|field 'x' is i64 instead of f64|--type=COLUMN:f64 makes
