@@ -306,8 +306,8 @@ STELE_API int stele_resize(const char *target, uint64_t size,
  * each snapshot, in it each sample as a file at its key. Later changes keep it current; what
  * is mounted already stays as it is. All segments need a granule of 512 or 4096 bytes; what
  * is added gets one. See stele-format(5).
- * Return: 0; -EOPNOTSUPP (a granule below 512; logged); -ENOSPC; errors of
- * stele_image_open() and of writing.
+ * Return: 0; -EINVAL (@target names a snapshot; logged); -EOPNOTSUPP (a granule below 512;
+ * logged); -ENOSPC; errors of stele_image_open() and of writing.
  */
 STELE_API int stele_posix(const char *target, bool on,
 			  const struct stele_txn_opts *opts);

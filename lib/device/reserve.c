@@ -289,7 +289,7 @@ int stele_reserve_free(int fd, uint64_t *bytes)
 
 	if (fstatvfs(fd, &fs) < 0)
 		return -errno;
-	blocks = fs.f_bfree > kept ? fs.f_bfree - kept : 0;
+	blocks = fs.f_bfree > kept ? fs.f_bfree - kept : 0; /* root's; f_bavail is without them */
 	*bytes = (geteuid() ? fs.f_bavail : blocks) * fs.f_frsize;
 	return 0;
 }
@@ -322,12 +322,11 @@ int stele_reserve_check_size(int fd, uint64_t size, const struct stele_log *log)
 {
 	const int temporary = openat(fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	const int file = temporary >= 0 ? temporary : fd;
+	uint64_t most = INT64_MAX;
 	struct stat st;
-	uint64_t most;
 
-	if (fstat(file, &st) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	most = size_max(file);
+	if (fstat(file, &st) == 0 && S_ISREG(st.st_mode))
+		most = size_max(file);
 	if (temporary >= 0)
 		close(temporary);
 	if (size <= most)
