@@ -39,7 +39,7 @@
  *	-ENODATA	the target is shorter than its image: it was cut off
  *	-EINPROGRESS	an unfinished image: its build still runs, or was interrupted
  *	-EBADMSG	a checksum or digest does not match
- *	-EUCLEAN	checksums match, yet the structure is impossible
+ *	-EUCLEAN	an impossible structure that no checksum caught
  *	-ENOTUNIQ	the image has several versions: two superblocks of the same generation
  *			differ (a fork), and only what both branches share is read; or the
  *			newest generation is damaged. Nothing is written

@@ -23,7 +23,7 @@ static const struct {
 	{ENODATA, "the target is shorter than its image"},
 	{EINPROGRESS, "unfinished image"},
 	{EBADMSG, "checksum or digest does not match"},
-	{EUCLEAN, "impossible structure despite valid checksums"},
+	{EUCLEAN, "impossible structure that no checksum caught"},
 	{ENOTUNIQ, "the image has several versions"},
 	{EOPNOTSUPP, "feature, format version or backend not supported"},
 	{ENOTBLK, "neither a block device nor a regular file"},

@@ -68,7 +68,7 @@ class ChecksumError(Error):
 
 
 class CorruptError(Error):
-    """EUCLEAN: checksums match, yet the structure is impossible."""
+    """EUCLEAN: an impossible structure that no checksum caught."""
 
 
 class StaleError(Error):
