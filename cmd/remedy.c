@@ -226,6 +226,9 @@ static const struct {
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},
+	{-ENOENT, " build append table from ", "source 'rbd:",
+	 "a source is a directory, or files; 'stele copy SOURCE TARGET' copies a snapshot of an "
+	 "image in Ceph RBD"},
 	{-ENOENT, " build append table ", "cannot open source", NULL},
 	{-ENOENT, " build append table ", "cannot read source", LEAVE_OUT},
 	{-ENOENT, " append table ", "no such file, device or mapping",

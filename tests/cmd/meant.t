@@ -46,6 +46,11 @@ done
 hints "$image" "append: of a snapshot" append src image.stele@v1 image.stele@v2
 hints "" "build: of what is not there" build src@v1 new.stele
 is "1 stele: cannot open source 'src@v1': No such file or directory" "$status $err" "is said"
+rbd="a source is a directory, or files; 'stele copy SOURCE TARGET' copies a snapshot of an image \
+in Ceph RBD"
+hints "$rbd" "build: of an image in Ceph RBD" build rbd:pool/image new.stele
+hints "$rbd" "build: of one, --from=csv" build --from=csv rbd:pool/image new.stele
+hints "$rbd" "append: of one" append rbd:pool/image@v1 image.stele@v2
 must cp image.stele file@v1
 hints "$image" "build: of a file whose name has an @" build file@v1 new.stele
 hints "" "copy: another image is no place to be overwritten" copy new.stele image.stele
