@@ -299,6 +299,8 @@ $(VENV)-mxnet/done: python/tests/full/mxnet.txt
 
 check-python-full: deps ## it with PyTorch and all that it has adapters for, which pip installs
 	$(Q)$(MAKE) check-python-full-here
+# One test of all.
+check-python-full-here: TEST_SECONDS = 3600
 check-python-full-here: all python $(VENV)-full/done $(VENV)-mxnet/done
 	$(call prove,python/tests/full/full.t)
 
