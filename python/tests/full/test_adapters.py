@@ -249,7 +249,7 @@ class Adapters(unittest.TestCase):
             [bin / "mpiexec", "-n", "2", bin / "dlio_benchmark", "workload=default",
              f"hydra.run.dir={top}/out", *(f"++workload.{k}={v}" for k, v in options.items())],
             env={**os.environ, "PYTHONPATH": path, "STELE_TARGET": self.target, "SEEN": str(top)},
-            capture_output=True, text=True, timeout=300,
+            cwd=top, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("Ending epoch 2 - 50 steps completed", done.stdout + done.stderr)

@@ -282,7 +282,7 @@ class Export(unittest.TestCase):
         """A signal leaves nothing, and is died of."""
         code = (
             "import runpy, sys, time, pyarrow.parquet as p\nwrite = p.ParquetWriter.write_table\n"
-            "def slow(*a, **k):\n    write(*a, **k)\n    print('on', flush=True)\n    time.sleep(20)\n"
+            "def slow(*a, **k):\n    write(*a, **k)\n    print('on', flush=True)\n    for _ in range(400):\n        time.sleep(.05)\n"
             "p.ParquetWriter.write_table = slow\nrunpy.run_module('stele.parquet', run_name='__main__')"
         )
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
