@@ -298,7 +298,8 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	directory->exclude = opts->exclude;
 	*out = (struct stele_source){.ops = directory_ops,
 				     .user = directory,
-				     .release = directory_release};
+				     .release = directory_release,
+				     .ends_short = true};
 	return 0;
 }
 

@@ -148,7 +148,7 @@ int64_t stele_source_reader_read(struct stele_source_reader *reader, void *data,
 	if (!got || (uint64_t)got > reader->left)
 		return -ETXTBSY;
 	reader->left -= (uint64_t)got;
-	reader->at_end = !reader->left && (size_t)got < wanted;
+	reader->at_end = reader->source->ends_short && (size_t)got < wanted;
 	if (!reader->wrong)
 		reader->wrong = stele_payload_check_add(&reader->check, data,
 							(uint64_t)got);

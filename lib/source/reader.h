@@ -28,7 +28,7 @@ struct stele_source_reader {
 	/* The sample at hand. */
 	struct stele_source_entry entry;
 	uint64_t left; /* bytes that are still to come */
-	bool at_end;   /* a read that asked for more came back short */
+	bool at_end;   /* the source said so: see ends_short */
 	const char *wrong; /* with a field; NULL: nothing so far */
 	le64 ends[STELE_FIELD_COUNT_MAX];
 	uint64_t record_ends[STELE_FIELD_COUNT_MAX]; /* the same for format/record.h */
@@ -52,7 +52,7 @@ int stele_source_reader_open(struct stele_source_reader *reader,
 			     const struct stele_source_entry *entry);
 /*
  * The next bytes, while some are left. It may write one byte more than it says, within
- * `size`: most files then take a single read, which also shows that they have not grown.
+ * `size`: a file then takes a single read, which also shows that it has not grown.
  * Return: their count; -ETXTBSY (it shrank or grew); -EINVAL; the source's errno.
  */
 int64_t stele_source_reader_read(struct stele_source_reader *reader, void *data,

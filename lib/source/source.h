@@ -31,6 +31,7 @@ struct stele_source {
 	 */
 	bool puts;
 	bool keeps; /* but the base keeps its sample of such a key */
+	bool ends_short; /* a read() that returns less than it was asked for was the last */
 };
 
 /* Of a program. Return: 0; -EINVAL, -E2BIG (logged). */

@@ -28,6 +28,7 @@ static struct {
 	union stele_value values[FIELDS];
 	char bytes[SIZE + 8];
 	uint64_t delivered;
+	size_t piece; /* that read() returns at most; 0: all */
 	int scan_error, open_error;
 	int64_t read_result; /* 0: what it should be */
 	bool ignores;	     /* that the sink refuses */
@@ -100,6 +101,8 @@ static int64_t read_sample(void *reader, const struct stele_source_entry *entry,
 	if (bad && evil.read_result)
 		return evil.read_result;
 	size = size > end - offset ? end - offset : size;
+	if (bad && evil.piece && size > evil.piece)
+		size = evil.piece;
 	memcpy(data, (bad ? evil.bytes : good) + offset, size);
 	return (int64_t)size;
 }
@@ -349,6 +352,13 @@ static void grows(void)
 	evil.delivered = SIZE + 1;
 }
 
+/* By pieces that end where the sample should. */
+static void grows_behind(void)
+{
+	evil.delivered = SIZE + 1;
+	evil.piece = SIZE / 2;
+}
+
 static void empties(void)
 {
 	evil.delivered = 0;
@@ -448,6 +458,7 @@ static const struct {
 	{"a character cut off", cut_text, -EINVAL, "not valid UTF-8", false},
 	{"a sample that shrinks", shrinks, -ETXTBSY, "'sample 7'", true},
 	{"one that grows", grows, -ETXTBSY, "'sample 7'", true},
+	{"one that grows behind a piece", grows_behind, -ETXTBSY, "'sample 7'", true},
 	{"one that is empty", empties, -ETXTBSY, "'sample 7'", true},
 	{"an open that fails", open_fails, -EACCES, "'sample 7'", true},
 	{"an open that returns 1", open_lies, -EINVAL, "open() returned", false},
