@@ -210,7 +210,10 @@ STELE_API int stele_loader_open(const struct stele_loader_source *sources,
  */
 STELE_API int stele_loader_next(struct stele_loader *loader,
 				struct stele_batch *batch);
-/** Return its buffers; any number of batches can be held, in any order. Idempotent. */
+/**
+ * Return its buffers; any number of batches can be held, in any order. Idempotent; a copy of
+ * one that was released, or one of another loader that is open, is left alone.
+ */
 STELE_API void stele_loader_release(struct stele_loader *loader,
 				    struct stele_batch *batch);
 /** Batches left in this epoch; the same for all ranks. */

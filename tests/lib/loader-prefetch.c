@@ -105,6 +105,42 @@ static void test_bound(const char *backend)
 	test_dataset_close(&t);
 }
 
+static uint64_t wrong_samples(const struct test_dataset *t, const struct stele_batch *batch)
+{
+	uint64_t wrong = 0;
+
+	for (uint32_t i = 0; i < batch->count; i++)
+		wrong += !test_is_sample(t, batch->samples[i].id, &batch->samples[i]);
+	return wrong;
+}
+
+/* Copies of what was released are left alone, and what belongs to another loader. */
+static void test_copies(const struct test_dataset *t)
+{
+	const struct stele_loader_opts opts = {.batch_size = 4, .prefetch_size = 1};
+	struct stele_loader_source source = {.ds = t->ds};
+	struct stele_loader *loader = test_loader(&source, 1, opts);
+	struct stele_loader *other = test_loader(&source, 1, opts);
+	struct stele_batch batch = {.size = sizeof(batch)}, copy, earlier = {0};
+	uint64_t wrong = 0, count = 0;
+
+	while (stele_loader_next(loader, &batch) == 1) {
+		stele_loader_release(loader, &earlier);
+		copy = batch;
+		stele_loader_release(other, &copy);
+		usleep(100);
+		wrong += wrong_samples(t, &batch);
+		count += batch.count;
+		copy = earlier = batch;
+		stele_loader_release(loader, &batch);
+		stele_loader_release(loader, &copy);
+	}
+	is_uint(0, wrong, "a copy that is released takes no batch away");
+	is_uint(t->count, count, "and the epoch is whole");
+	stele_loader_close(other);
+	stele_loader_close(loader);
+}
+
 /* Without a bound a small dataset is read ahead whole. */
 static void test_unbounded(const struct test_dataset *t)
 {
@@ -167,9 +203,7 @@ static void test_hoarder(const struct test_dataset *t, uint64_t prefetch_size,
 	is_uint(0, wrong, "%ju batches of %u in hand", (uintmax_t)count,
 		batch_size);
 	for (uint64_t i = 0; i < count; i++) {
-		for (uint32_t j = 0; j < held[i].count; j++)
-			wrong += !test_is_sample(t, held[i].samples[j].id,
-						 &held[i].samples[j]);
+		wrong += wrong_samples(t, &held[i]);
 		stele_loader_release(loader, &held[i]);
 	}
 	is_uint(0, wrong, "all keep");
@@ -341,6 +375,7 @@ int main(void)
 	test_hoarder(&t, 1, 1);
 	test_hoarder(&t, 200000, 7);
 	test_hoarder(&t, 100 << 20, 40);
+	test_copies(&t);
 	test_shallow(&t);
 	test_large(&t);
 	test_fd(&t);

@@ -101,11 +101,22 @@ static void end_epoch(struct stele_loader *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* With the lock held. */
 static void give_back(struct stele_loader *l, struct stele_loader_batch *batch)
 {
-	pthread_mutex_lock(&l->lock);
+	batch->lent = false;
 	stele_fifo_push(&l->released, batch);
 	stele_loader_tell(l);
+}
+
+/* Unless it is a copy of what was given back: then another batch may have its memory. */
+static void take_back(struct stele_loader *l, const struct stele_batch *batch)
+{
+	struct stele_loader_batch *b = batch->buffer;
+
+	pthread_mutex_lock(&l->lock);
+	if (b->loader == l && b->lent && b->epoch == batch->epoch && b->index == batch->index)
+		give_back(l, b);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -125,6 +136,7 @@ static int wait_for_batch(struct stele_loader *l,
 	err = l->broken;
 	if (l->queue.head && l->queue.head->ready) {
 		*batch = stele_fifo_pop(&l->queue);
+		(*batch)->lent = true;
 		at.step++;
 		set_place(l, &at);
 		/* Another one is due, which may need room that none else gets. */
@@ -152,7 +164,9 @@ static int fail_batch(struct stele_loader *l, struct stele_loader_batch *b,
 		 known.failed_id, known.failed_source, stele_strerror(err));
 	stele_error_note(line);
 	stele_output_fill(batch, &known, sizeof(known));
+	pthread_mutex_lock(&l->lock);
 	give_back(l, b);
+	pthread_mutex_unlock(&l->lock);
 	return err;
 }
 
@@ -208,7 +222,7 @@ void stele_loader_release(struct stele_loader *l, struct stele_batch *batch)
 	const struct stele_batch none = {0};
 
 	if (batch->buffer && !forked(l))
-		give_back(l, batch->buffer);
+		take_back(l, batch);
 	stele_output_fill(batch, &none, sizeof(none));
 }
 

@@ -51,6 +51,7 @@ struct stele_loader_item {
 struct stele_loader_item_list STELE_FIFO(stele_loader_item);
 
 struct stele_loader_batch {
+	const struct stele_loader *loader;
 	struct stele_loader_item *items; /* batch_size of them, by position */
 	struct stele_loader_batch *next; /* of the one list that it is in */
 	struct stele_loader_batch *next_of_all;
@@ -60,6 +61,7 @@ struct stele_loader_batch {
 	atomic_uint missing; /* items that are not finished */
 	atomic_bool dropped;
 	bool ready;
+	bool lent; /* to the caller */
 	/* For the caller, when nothing is missing. */
 	uint32_t *order; /* items as they were finished */
 	atomic_uint ordered;

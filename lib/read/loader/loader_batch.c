@@ -38,6 +38,7 @@ static struct stele_loader_batch *batch_new(struct stele_loader *l)
 		batch_free(batch);
 		return NULL;
 	}
+	batch->loader = l;
 	batch->next_of_all = l->all;
 	l->all = batch;
 	return batch;
