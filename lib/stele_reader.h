@@ -282,8 +282,9 @@ struct stele_view_opts {
  * stele_view_open() - map the target read-only (MAP_SHARED): samples by
  * pointer, no copy
  *
- * Pages come through the page cache. A page that cannot be read raises SIGBUS
- * on touch; stele_view_prefetch() reports it as an error instead.
+ * Pages come through the page cache. A page that cannot be read, or of a file that was cut
+ * off, raises SIGBUS on touch: the caller's, or that of stele_view_sample(), which touches
+ * what it checks. stele_view_prefetch() reports it as an error instead.
  *
  * What is checked is what the cache holds at that time. Bytes in the caller's hands change
  * when the target is written to: those of a published snapshot never, those of a deleted
