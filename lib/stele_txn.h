@@ -219,8 +219,9 @@ STELE_API int stele_txn_delete_ids(struct stele_txn *txn, const uint64_t *ids,
  * @out: may be NULL
  *
  * Return: 0; -EEXIST, -EINVAL (the name; logged); -EEXIST (a key that was put; logged);
- * -ENOENT (of a first one: nothing was added); -EOVERFLOW; -ENOSPC; -ECANCELED. What was put
- * together then waits on, for another call or stele_txn_base().
+ * -ENOENT (of a first one: nothing was added, and there is no schema); -EOVERFLOW; -ENOSPC;
+ * -ECANCELED. What was put together then waits on, for another call or stele_txn_base();
+ * after -ENOMEM and -EUCLEAN for the latter alone: others return -EINVAL.
  */
 STELE_API int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 				 const char *note,

@@ -484,7 +484,7 @@ int stele_txn_add(struct stele_txn *txn, const char *path,
 {
 	const struct stele_origin origin = {.path = path};
 
-	return STELE_TXN_CALL(txn, txn_add(txn, &origin, opts, report),
+	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_add(txn, &origin, opts, report)),
 			  "cannot add '%s'", path);
 }
 

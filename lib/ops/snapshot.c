@@ -165,7 +165,20 @@ static int begin_from(struct stele_txn *txn, const char *name)
 
 int stele_txn_start(struct stele_txn *txn)
 {
-	return txn->work ? 0 : begin_from(txn, NULL);
+	if (!txn->work)
+		return begin_from(txn, NULL);
+	if (!txn->work->torn)
+		return 0;
+	stele_log_error(&txn->log, "the snapshot that is put together is incomplete since an "
+				   "earlier call failed, and has to be begun anew");
+	return -EINVAL;
+}
+
+int stele_txn_changed(struct stele_txn *txn, int ret)
+{
+	if (txn->work && (ret == -ENOMEM || ret == -EUCLEAN))
+		txn->work->torn = true;
+	return ret;
 }
 
 static int txn_base(struct stele_txn *txn, const char *name)
@@ -312,7 +325,7 @@ static int txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 int stele_txn_delete(struct stele_txn *txn, const struct stele_key_ref *keys,
 		     size_t count)
 {
-	return STELE_TXN_CALL(txn, txn_delete(txn, keys, count),
+	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_delete(txn, keys, count)),
 			  "cannot delete samples");
 }
 
@@ -454,7 +467,7 @@ static int txn_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t cou
 
 static int call_delete_ids(struct stele_txn *txn, const uint64_t *ids, size_t count, bool again)
 {
-	return STELE_TXN_CALL(txn, txn_delete_ids(txn, ids, count, again),
+	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_delete_ids(txn, ids, count, again)),
 			  "cannot delete samples");
 }
 
@@ -511,7 +524,7 @@ static int txn_snapshot(struct stele_txn *txn, const char *name,
 int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 		       const char *note, struct stele_snapshot_info *out)
 {
-	return STELE_TXN_CALL(txn, txn_snapshot(txn, name, note, out),
+	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_snapshot(txn, name, note, out)),
 			  "cannot make snapshot '%s'", name);
 }
 

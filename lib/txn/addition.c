@@ -71,6 +71,20 @@ static int load_segments(struct stele_addition *a,
 	return ret;
 }
 
+static int load_base(struct stele_addition *a, const struct stele_txn_snapshot *base)
+{
+	int ret;
+
+	a->parent = base->info.id;
+	a->payload_size = base->info.payload_size;
+	a->source_time = base->info.source_time;
+	a->snapshot.info = base->info;
+	ret = load_segments(a, base);
+	if (ret == 0)
+		ret = stele_snapshot_check(a->txn->image, &a->snapshot);
+	return ret < 0 ? ret : stele_snapshot_check_names(a->txn->image, &a->snapshot);
+}
+
 int stele_addition_begin(struct stele_txn *txn,
 			 const struct stele_txn_snapshot *base)
 {
@@ -79,19 +93,15 @@ int stele_addition_begin(struct stele_txn *txn,
 
 	if (!a)
 		return -ENOMEM;
+	a->txn = txn;
+	ret = base ? load_base(a, base) : 0;
+	if (ret < 0) {
+		stele_addition_discard(a);
+		return ret;
+	}
 	stele_addition_free(txn);
 	txn->work = a;
-	a->txn = txn;
-	if (!base)
-		return 0;
-	a->parent = base->info.id;
-	a->payload_size = base->info.payload_size;
-	a->source_time = base->info.source_time;
-	a->snapshot.info = base->info;
-	ret = load_segments(a, base);
-	if (ret == 0)
-		ret = stele_snapshot_check(txn->image, &a->snapshot);
-	return ret < 0 ? ret : stele_snapshot_check_names(txn->image, &a->snapshot);
+	return 0;
 }
 
 void stele_addition_discard(struct stele_addition *a)

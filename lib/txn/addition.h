@@ -37,11 +37,12 @@ struct stele_addition {
 	const char *note; /* NULL: none */
 	uint32_t note_size;
 	const uint8_t *expected; /* digest that it must have; NULL: any */
+	bool torn; /* a change of it has failed half-way */
 };
 
 /*
- * It becomes txn->work, in place of another one. `base`: of the transaction, committed or
- * not; NULL: nothing. Return: 0; errors of stele_snapshot_load().
+ * It becomes txn->work, in place of another one, which stays after an error. `base`: of the
+ * transaction, committed or not; NULL: nothing. Return: 0; errors of stele_snapshot_load().
  */
 int stele_addition_begin(struct stele_txn *txn,
 			 const struct stele_txn_snapshot *base);

@@ -5,7 +5,9 @@
  * It outlives whatever else is done in between: freeing space, commits, the end of the
  * snapshot that it starts from, calls that fail.
  */
+#include "lib/txn/addition.h"
 #include "lib/txn/txn.h"
+#include "tests/device/fault.h"
 #include "tests/device/memory.h"
 #include "tests/fixture/log.h"
 #include "tests/tap.h"
@@ -33,7 +35,8 @@ static void create(void)
 {
 	const struct stele_new_image what = {.label = "", .size = SIZE, .time = TIME};
 
-	dev = test_memory(SIZE, 4096, 0);
+	if (stele_device_open_fault(test_memory(SIZE, 4096, 0), NULL, 0, &dev) < 0)
+		bail("no device");
 	test_log_init(&messages);
 	if (stele_txn_on_new(&txn, dev, &what, &messages.log) < 0)
 		bail("no image");
@@ -280,9 +283,57 @@ static void test_failed(void)
 	close_all();
 }
 
+static void fail_reads(bool fail)
+{
+	const struct stele_fault_rule rule = {
+		.kind = STELE_FAULT_FAIL, .ops = 1 << STELE_OP_READ, .error = EIO};
+
+	stele_fault_set_rules(dev, &rule, fail);
+}
+
+/* What cannot be begun leaves what was put together, and nothing of its own. */
+static void test_unreadable(void)
+{
+	begin();
+	fail_reads(true);
+	is_int(-EIO, stele_txn_base(&txn, "v2"), "a base that cannot be read");
+	is_int(-EIO, delete("b"), "the newest");
+	fail_reads(false);
+	is_int(0, delete("b"), "it can again");
+	fail_reads(true);
+	is_int(-EIO, stele_txn_base(&txn, "v1"), "another base");
+	fail_reads(false);
+	snapshot("v3", 1);
+	commit();
+	reads("v3", 1);
+	close_all();
+}
+
+/* After a change that failed half-way, as if it had not happened, or anew. */
+static void test_torn(void)
+{
+	const struct stele_key_ref gone = {"c", 1};
+
+	begin();
+	is_int(0, delete("b"), "one less");
+	txn.work->payload_size = 0;
+	is_int(-EUCLEAN, delete("c"), "a count that cannot be");
+	is_int(-EINVAL, stele_txn_snapshot(&txn, "v3", NULL, NULL), "no snapshot of it");
+	ok(test_log_has(&messages, "has to be begun anew"), "says why");
+	is_int(-EINVAL, stele_txn_delete(&txn, &gone, 1), "nor another change");
+	is_int(0, stele_txn_base(&txn, NULL), "begun anew");
+	is_int(0, delete("c"), "one less");
+	snapshot("v3", 1);
+	commit();
+	reads("v3", 1);
+	close_all();
+}
+
 int main(void)
 {
 	plan_lazy();
+	test_unreadable();
+	test_torn();
 	for (unsigned int i = 0; i < 2; i++) {
 		free_new(i);
 		free_base(i);
