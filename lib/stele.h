@@ -81,9 +81,9 @@
  *	struct stele_dataset_info info = {.size = sizeof(info)};
  *
  * Without a size, and never changed: struct stele_sample, stele_cursor_entry,
- * stele_depth_round, stele_tune_point, stele_loader_source, stele_destination, stele_key_ref,
- * stele_query_value, stele_txn_value and union stele_value, which come in arrays or one for
- * each sample.
+ * stele_directory_entry, stele_depth_round, stele_tune_point, stele_loader_source,
+ * stele_destination, stele_key_ref, stele_query_value, stele_txn_value and union stele_value,
+ * which come in arrays or one for each sample.
  *
  * Flags. STELE_DRY_RUN and STELE_FORCE are the same bits wherever they are known; a flag
  * that a function does not know is -EINVAL.
@@ -161,7 +161,8 @@ enum stele_log_level {
 
 /*
  * One line, no newline. May be called from any thread that uses the handle, and
- * from threads that a function starts, several at once.
+ * from threads that a function starts, several at once. It must not call the library, but
+ * for stele_strerror(): locks may be held, and stele_errmsg() would be of both.
  */
 typedef void (*stele_log_fn)(void *user, enum stele_log_level level,
 			     const char *line);

@@ -293,7 +293,7 @@ struct stele_resize_report {
  *
  * @report may be NULL.
  * Return: 0; -EINVAL (@target names a snapshot; images cannot shrink; a device's size cannot be
- * set; not a multiple of 4096; logged); errors of stele_image_open() and of writing.
+ * set; not a multiple of 4096, or over 2^62; logged); errors of stele_image_open() and of writing.
  */
 STELE_API int stele_resize(const char *target, uint64_t size,
 			   const struct stele_txn_opts *opts,
@@ -387,7 +387,7 @@ struct stele_copy_opts {
 	const uint8_t *uuid; /* of a new image, 16 bytes; NULL: random */
 	uint64_t file_size;  /* of a new file or RBD image; 0: to fit */
 	int64_t time;	     /* of the commit; 0: now, or $SOURCE_DATE_EPOCH */
-	uint32_t jobs;	     /* threads, at most 32; 0: 4 per core */
+	uint32_t jobs;	     /* threads; more than 32 are 32; 0: 4 per core */
 	uint32_t object_size; /* of an RBD image that is created; 0: 4 MiB */
 	/* STELE_FORCE: overwrite contents of the target; STELE_DRY_RUN */
 	uint32_t flags;
@@ -416,12 +416,13 @@ struct stele_copy_report {
  * An empty target gets a new image; in an existing image the snapshot is added to
  * those there, and only segments that it lacks are copied. Every sample is
  * checked against its digest on the way; the digest stays the same. After an
- * interruption, the next copy resumes; FORCE replaces a regular file only once the new
- * image is durable, and leaves it alone if the copy fails. If the snapshot is already
- * there, with the same digest, the copy succeeds. DRY_RUN checks all but the samples, and
- * reports what would be sent if nothing was left by an interrupted copy. Of segments that
- * snapshots of the target have, only descriptors and ends of sections are read: that they are
- * sound is for stele_verify() to say.
+ * interruption, the next copy resumes, unless the one that began a new image was interrupted
+ * before anything was copied: what is there then needs FORCE. FORCE replaces a regular file
+ * only once the new image is durable, and leaves it alone if the copy fails. If the snapshot
+ * is already there, with the same digest, the copy succeeds. DRY_RUN checks all but the
+ * samples, and reports what would be sent if nothing was left by an interrupted copy. Of
+ * segments that snapshots of the target have, only descriptors and ends of sections are read:
+ * that they are sound is for stele_verify() to say.
  * Return: as for stele_build() and stele_dataset_open(); -EEXIST (another snapshot
  * has that name, or another segment that id; logged).
  */

@@ -8,6 +8,7 @@
  * memory that completions are written to. Whoever calls is told to the backend,
  * when it is another thread than before.
  */
+#include "lib/base/error.h"
 #include "lib/device/device.h"
 
 #include <errno.h>
@@ -109,6 +110,8 @@ int stele_queue_claim(struct stele_queue *queue)
 		return 0;
 	if (queue->ops->adopt)
 		rc = queue->ops->adopt(queue);
+	if (rc == -EBUSY)
+		stele_error_explain(rc, "another thread uses it, and has reads in flight");
 	if (!rc)
 		queue->thread = thread;
 	return rc;

@@ -432,7 +432,7 @@ static int maps(void (*fn)(void *user, const struct stele_mapping_info *info),
 	struct list list = {.fn = fn, .user = user};
 	struct stele_map_opts known;
 	struct stele_log log;
-	int rc = get_options(opts, &known, &log);
+	int rc = fn ? get_options(opts, &known, &log) : -EINVAL;
 
 	if (!rc)
 		rc = stele_mapping_each(list_one, &list, &log);

@@ -244,5 +244,6 @@ static int txn_flush(struct stele_txn *txn, struct stele_build_report *report)
 
 int stele_txn_flush(struct stele_txn *txn, struct stele_build_report *report)
 {
-	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_flush(txn, report)), "cannot write what was put");
+	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_flush(txn, report)),
+			      "cannot write what was put");
 }

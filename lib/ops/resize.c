@@ -54,11 +54,13 @@ static int txn_resize(struct stele_txn *txn, uint64_t size,
 	if (ret < 0)
 		return ret;
 	if (!size)
-		size = round_down(target_size, STELE_BLOCK_SIZE);
-	if (size > STELE_IMAGE_SIZE_MAX)
-		size = STELE_IMAGE_SIZE_MAX;
+		size = target_size < STELE_IMAGE_SIZE_MAX ?
+			       round_down(target_size, STELE_BLOCK_SIZE) :
+			       STELE_IMAGE_SIZE_MAX;
 	if (!is_aligned(size, STELE_BLOCK_SIZE))
 		return refuse(txn, "not a multiple of 4096", size, now);
+	if (size > STELE_IMAGE_SIZE_MAX)
+		return refuse(txn, "more than an image can have", size, now);
 	if (size < now)
 		return refuse(txn, "an image cannot shrink", size, now);
 	if (size > now)

@@ -91,12 +91,23 @@ static const char *path_of(const struct stele_txn *txn)
 	return txn->target.path ? txn->target.path : "the image";
 }
 
+/* Of a name that the transaction has no more, or never had. */
+static int no_snapshot(const struct stele_txn *txn, const char *name)
+{
+	uint32_t index;
+
+	if (!name || stele_snapshot_find(txn->image, name, NULL, &index) < 0)
+		return stele_snapshot_log_choice(txn->image, -ENOENT);
+	stele_log_error(&txn->log, "this transaction has deleted or renamed it");
+	return -ENOENT;
+}
+
 static int txn_drop(struct stele_txn *txn, const char *name)
 {
 	int ret;
 
 	if (!name || !stele_txn_find(txn, name))
-		return stele_snapshot_log_choice(txn->image, -ENOENT);
+		return no_snapshot(txn, name);
 	ret = check_mapped(txn, name);
 	if (ret == 0)
 		ret = check_readers(txn, name);
@@ -106,7 +117,7 @@ static int txn_drop(struct stele_txn *txn, const char *name)
 int stele_txn_drop(struct stele_txn *txn, const char *name)
 {
 	return STELE_TXN_CALL(txn, txn_drop(txn, name),
-			  "cannot delete snapshot '%s' of '%s'", name,
+			  "cannot delete snapshot '%s' of '%s'", name ? name : "",
 			  path_of(txn));
 }
 
@@ -115,7 +126,7 @@ static int txn_rename(struct stele_txn *txn, const char *from, const char *to)
 	int ret;
 
 	if (!from || !stele_txn_find(txn, from))
-		return stele_snapshot_log_choice(txn->image, -ENOENT);
+		return no_snapshot(txn, from);
 	if (!to)
 		return -EINVAL;
 	if (!strcmp(from, to))
@@ -131,7 +142,7 @@ static int txn_rename(struct stele_txn *txn, const char *from, const char *to)
 int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
 {
 	return STELE_TXN_CALL(txn, txn_rename(txn, from, to),
-			  "cannot rename snapshot '%s' of '%s'", from,
+			  "cannot rename snapshot '%s' of '%s'", from ? from : "",
 			  path_of(txn));
 }
 
@@ -147,7 +158,7 @@ static int txn_undelete(struct stele_txn *txn, const char *name, const char *as)
 int stele_txn_undelete(struct stele_txn *txn, const char *name, const char *as)
 {
 	return STELE_TXN_CALL(txn, txn_undelete(txn, name, as),
-			  "cannot undelete snapshot '%s' of '%s'", name,
+			  "cannot undelete snapshot '%s' of '%s'", name ? name : "",
 			  path_of(txn));
 }
 
@@ -159,7 +170,7 @@ static int begin_from(struct stele_txn *txn, const char *name)
 	const struct stele_txn_snapshot *base = stele_txn_find(txn, name);
 
 	if (!base && name)
-		return stele_snapshot_log_choice(txn->image, -ENOENT);
+		return no_snapshot(txn, name);
 	return stele_addition_begin(txn, base);
 }
 
@@ -525,7 +536,7 @@ int stele_txn_snapshot(struct stele_txn *txn, const char *name,
 		       const char *note, struct stele_snapshot_info *out)
 {
 	return STELE_TXN_CALL(txn, stele_txn_changed(txn, txn_snapshot(txn, name, note, out)),
-			  "cannot make snapshot '%s'", name);
+			  "cannot make snapshot '%s'", name ? name : "");
 }
 
 /* ---- from the outside ------------------------------------------------------------- */

@@ -19,6 +19,7 @@
 #include "lib/image/proof.h"
 #include "lib/image/section.h"
 #include "lib/read/dataset.h"
+#include "lib/source/source.h"
 
 /* Segments in which a key is looked for at the same time. */
 #define FIND_MANY 4u
@@ -281,8 +282,8 @@ static int dataset_field_index(const struct stele_dataset *ds, const char *name)
 
 int stele_dataset_field_index(const struct stele_dataset *ds, const char *name)
 {
-	return STELE_CALL(dataset_field_index(ds, name),
-			  "no field '%s'", name);
+	return STELE_CALL(name ? dataset_field_index(ds, name) : -EINVAL,
+			  "no field '%s'", name ? name : "");
 }
 
 static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
@@ -376,6 +377,11 @@ static struct stele_key_hit *find_in_all(const struct stele_dataset *ds,
 	return NULL;
 }
 
+static bool is_key(const char *key, size_t key_size)
+{
+	return key && key_size && key_size <= STELE_KEY_SIZE_MAX;
+}
+
 static int dataset_lookup(struct stele_dataset *ds, const char *key,
 			size_t key_size, uint64_t *id)
 {
@@ -383,7 +389,7 @@ static int dataset_lookup(struct stele_dataset *ds, const char *key,
 	struct stele_key_hit *hits;
 	int err = -ENOENT;
 
-	if (!key_size || key_size > STELE_KEY_SIZE_MAX)
+	if (!is_key(key, key_size))
 		return -EINVAL;
 	hits = find_in_all(ds, key, key_size);
 	/* A key that is deleted in one segment may live in another. */
@@ -411,8 +417,15 @@ static int dataset_lookup(struct stele_dataset *ds, const char *key,
 int stele_dataset_lookup(struct stele_dataset *ds, const char *key,
 		       size_t key_size, uint64_t *id)
 {
-	return STELE_CALL(dataset_lookup(ds, key, key_size, id),
-			  "cannot look up a key");
+	char text[STELE_QUOTE_SIZE];
+	int ret;
+
+	stele_call_begin();
+	ret = dataset_lookup(ds, key, key_size, id);
+	if (!is_key(key, key_size))
+		return stele_call_end(ret, "cannot look up a key of %zu bytes", key_size);
+	return stele_call_end(ret, "cannot look up '%s'",
+			      ret ? stele_source_quote(key, key_size, text) : "");
 }
 
 static int dataset_locate(const struct stele_dataset *ds, uint64_t id,

@@ -546,7 +546,10 @@ static int reader_register(struct stele_reader *r, void *memory,
 	if (!memory || !memory_size || memory_size > SIZE_MAX ||
 	    !is_aligned((uintptr_t)memory, page_size(&r->ds->image.dev->limits)))
 		return -EINVAL;
-	return stele_queue_register(r->fetch.queue, memory, memory_size);
+	err = stele_queue_register(r->fetch.queue, memory, memory_size);
+	if (err == -ENOSPC)
+		stele_error_explain(err, "as much memory is registered as can be");
+	return err;
 }
 
 int stele_reader_register(struct stele_reader *r, void *memory,

@@ -153,13 +153,25 @@ static const struct stele_segment *schema_of(const struct stele_sample *sample)
 	return &sample->ds->snapshot.segments[0];
 }
 
-/* Of a view it lies in memory that others may write to: each value is read once. */
-static bool is_gone(const struct stele_sample *sample)
+static int check_there(const struct stele_sample *sample)
 {
-	return sample->reader && (!stele_reader_is_open(sample->serial) ||
-				  stele_reader_is_forked(sample->reader));
+	if (!sample->reader)
+		return 0;
+	if (!stele_reader_is_open(sample->serial)) {
+		stele_error_explain(-EOWNERDEAD, "its reader was closed");
+		return -EOWNERDEAD;
+	}
+	return stele_reader_is_forked(sample->reader) ? -EOWNERDEAD : 0;
 }
 
+/* A field of another type than is asked for. */
+static int other_type(const char *what)
+{
+	stele_error_explain(-EINVAL, what);
+	return -EINVAL;
+}
+
+/* Of a view it lies in memory that others may write to: each value is read once. */
 static uint64_t tail_value(const struct stele_sample *sample, uint32_t index)
 {
 	le64 value;
@@ -175,13 +187,15 @@ static int sample_bytes(const struct stele_sample *sample, uint32_t field,
 	const struct stele_segment *segment = schema_of(sample);
 	uint64_t begin, end;
 	uint32_t ordinal;
+	int err;
 
 	if (!segment || field >= segment->descriptor.field_count)
 		return -ERANGE;
 	if (stele_field_is_scalar(segment->fields[field].type))
-		return -EINVAL;
-	if (is_gone(sample))
-		return -EOWNERDEAD;
+		return other_type("it has a number, and no bytes");
+	err = check_there(sample);
+	if (err)
+		return err;
 	ordinal = field_ordinal(segment, field);
 	begin = ordinal ? tail_value(sample, ordinal - 1) : 0;
 	end = ordinal + 1 < segment->shape.bytes_count
@@ -216,7 +230,7 @@ static int shape(const struct stele_sample *sample, uint32_t field,
 		return -ERANGE;
 	of = &segment->fields[field];
 	if (of->type != STELE_FIELD_TENSOR)
-		return -EINVAL;
+		return other_type("it is no tensor");
 	err = sample_bytes(sample, field, &data, &size);
 	if (err)
 		return err;
@@ -242,13 +256,15 @@ static int scalar_bits(const struct stele_sample *sample, uint32_t field,
 {
 	const struct stele_segment *segment = schema_of(sample);
 	uint32_t ends;
+	int err;
 
 	if (!segment || field >= segment->descriptor.field_count)
 		return -ERANGE;
 	if (segment->fields[field].type != type)
-		return -EINVAL;
-	if (is_gone(sample))
-		return -EOWNERDEAD;
+		return other_type(type == STELE_FIELD_I64 ? "it is no i64" : "it is no f64");
+	err = check_there(sample);
+	if (err)
+		return err;
 	ends = segment->shape.bytes_count ? segment->shape.bytes_count - 1 : 0;
 	*bits = tail_value(sample, ends + field_ordinal(segment, field));
 	return 0;
@@ -368,6 +384,8 @@ int stele_dataset_read(struct stele_dataset *ds, uint64_t id,
 
 void stele_sample_release(struct stele_sample *sample)
 {
+	if (!sample)
+		return;
 	if (!sample->reader)
 		free(sample->buffer);
 	else if (sample->buffer && stele_reader_is_open(sample->serial))

@@ -94,9 +94,11 @@ static void fails_on_a_dataset(void)
 	says(-ERANGE, stele_dataset_read(ds, 2, &sample), "sample 2", "read");
 	says(-ERANGE, stele_dataset_stream(ds, 2, NULL, NULL), "sample 2",
 	     "stream");
-	says(-ENOENT, stele_dataset_lookup(ds, "c", 1, &id), "key", "find");
+	says(-ENOENT, stele_dataset_lookup(ds, "c", 1, &id), "'c'", "find");
 	says(-EINVAL, stele_dataset_lookup(ds, "c", SIZE_MAX, &id), "key",
 	     "find of a huge key");
+	says(-EINVAL, stele_dataset_lookup(ds, NULL, 5, &id), "key", "find of no key");
+	says(-EINVAL, stele_dataset_field_index(ds, NULL), "field", "field without a name");
 	says(-ERANGE, stele_dataset_field(ds, 7, &field), "field 7", "field");
 	says(-ENOENT, stele_dataset_field_index(ds, "nil"), "'nil'",
 	     "field by name");
@@ -111,6 +113,59 @@ static void fails_on_a_dataset(void)
 			       &STELE_OPTS(stele_loader_opts, .rank = 3),
 			       &loader),
 	     "rank", "loader with a wrong option");
+}
+
+/* A sample's fields: of another type, and of a reader that is closed. */
+static void fails_on_a_sample(void)
+{
+	struct stele_reader *reader;
+	struct stele_sample sample;
+	const uint64_t id = 0;
+	const void *data;
+	uint64_t size, dims[STELE_RANK_MAX];
+	int64_t number;
+
+	if (stele_reader_open(ds, NULL, &reader) ||
+	    stele_reader_submit(reader, &id, NULL, 1) != 1 ||
+	    stele_reader_collect(reader, &sample, 1, 1) != 1)
+		bail("no sample");
+	says(-EINVAL, stele_sample_i64(&sample, 0, &number), "it is no i64", "number of bytes");
+	says(-EINVAL, stele_sample_shape(&sample, 0, dims), "it is no tensor", "shape of bytes");
+	stele_reader_close(reader);
+	says(-EOWNERDEAD, stele_sample_bytes(&sample, 0, &data, &size), "reader was closed",
+	     "bytes of a closed reader");
+	stele_sample_release(&sample);
+	stele_sample_release(NULL);
+}
+
+/* The state of a loader of other data. */
+static void fails_to_restore(void)
+{
+	struct stele_loader_source one = {.ds = ds}, two[2] = {{.ds = ds}, {.ds = ds}};
+	uint8_t state[STELE_LOADER_STATE_SIZE];
+	struct stele_loader *loader;
+
+	if (stele_loader_open(two, 2, NULL, &loader))
+		bail("no loader");
+	stele_loader_save(loader, state);
+	stele_loader_close(loader);
+	if (stele_loader_open(&one, 1, NULL, &loader))
+		bail("no loader");
+	says(-ESTALE, stele_loader_restore(loader, state), "other data", "state of other data");
+	stele_loader_close(loader);
+}
+
+/* What a transaction has dropped, it does not offer. */
+static void fails_to_drop(void)
+{
+	struct stele_txn *txn;
+
+	if (stele_txn_open(target, &STELE_OPTS(stele_txn_opts, .flags = STELE_FORCE), &txn) ||
+	    stele_txn_drop(txn, "v1"))
+		bail("cannot drop");
+	says(-ENOENT, stele_txn_drop(txn, "v1"), "has deleted or renamed", "drop twice");
+	says(-EINVAL, stele_txn_snapshot(txn, NULL, NULL, NULL), "snapshot ''", "no name");
+	stele_txn_close(txn);
 }
 
 static void fails_to_change(void)
@@ -129,6 +184,9 @@ static void fails_to_change(void)
 	     "delete in no image");
 	says(-EINVAL, stele_resize(target, 4096, NULL, NULL), "shrink",
 	     "resize to less");
+	says(-EINVAL, stele_resize(target, UINT64_MAX - 4095, NULL, NULL), "more than an image",
+	     "resize to 2^64");
+	says(-EINVAL, stele_map_list(NULL, NULL, NULL), "mappings", "list without a function");
 	says(-EBUSY,
 	     stele_gc(target,
 		      &STELE_OPTS(stele_txn_opts,
@@ -190,6 +248,9 @@ int main(void)
 	fails_to_change();
 	is_int(0, stele_dataset_open(named, NULL, &ds), "opens");
 	fails_on_a_dataset();
+	fails_on_a_sample();
+	fails_to_restore();
+	fails_to_drop();
 	is_of_its_thread();
 	comes_from_workers();
 	is_int(0, stele_dataset_close(ds), "closed");

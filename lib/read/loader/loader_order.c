@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/checked.h"
+#include "lib/base/error.h"
 #include "lib/image/digest.h"
 #include "lib/read/loader/loader_order.h"
 
@@ -263,8 +264,10 @@ int stele_loader_place_decode(const struct stele_loader_order *order,
 	memcpy(words, state, sizeof(words));
 	if ((le64_get(words[0]) ^ wanted) & UINT64_C(0xffff))
 		return -EINVAL;
-	if (le64_get(words[0]) != wanted)
+	if (le64_get(words[0]) != wanted) {
+		stele_error_explain(-ESTALE, "the state is of other data, or of another shuffle");
 		return -ESTALE;
+	}
 	if (le64_get(words[3]) > order->mixture.size)
 		return -EINVAL;
 	*place = (struct stele_loader_place){
