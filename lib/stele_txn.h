@@ -247,7 +247,10 @@ STELE_API int stele_txn_import(struct stele_txn *txn, const char *source,
 
 /* ---- snapshots that are there ------------------------------------------ */
 
-/* See stele_snapshot_rename(), stele_snapshot_delete(), stele_snapshot_undelete(). */
+/*
+ * See stele_snapshot_rename(), stele_snapshot_delete(), stele_snapshot_undelete(). What was
+ * made and dropped before a commit is gone: it was never published, nor can it come back.
+ */
 STELE_API int stele_txn_rename(struct stele_txn *txn, const char *name,
 			       const char *to);
 STELE_API int stele_txn_drop(struct stele_txn *txn, const char *name);

@@ -77,7 +77,7 @@ static int check(const struct stele_dataset *ds, uint32_t field, uint64_t id,
 	if (!range_ok(id, count, ds->snapshot.sample_count) || !segment ||
 	    field >= segment->descriptor.field_count)
 		return -ERANGE;
-	return values && stele_field_is_scalar(segment->fields[field].type) ?
+	return (values || !count) && stele_field_is_scalar(segment->fields[field].type) ?
 		       0 :
 		       -EINVAL;
 }

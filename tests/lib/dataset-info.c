@@ -252,6 +252,7 @@ static void test_column(void)
 		wrong += values[count] != (int64_t)0xa5a5a5a5a5a5a5a5;
 		is_uint(0, wrong, "column: %zu. span", i);
 	}
+	is_int(0, stele_dataset_column(t.ds, 1, 0, 0, NULL), "column: none");
 	is_int(-ERANGE, stele_dataset_column(t.ds, 1, 1, t.count, values),
 	       "column: too many");
 	is_int(-ERANGE, stele_dataset_column(t.ds, 2, 0, 1, values),
