@@ -14,12 +14,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
+import sys
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from typing import Any, Unpack, cast
+from typing import Any, NamedTuple, Unpack, cast
 
 import torch
 import torch.distributed
 import torch.utils.data
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter as _WorkersIter
 
 from . import _stele
 from .dataset import Dataset as Samples
@@ -133,8 +136,8 @@ class Sampler(torch.utils.data.Sampler[int]):
     ranks and batch size: each sample of the epoch comes exactly once. Iterating begins the
     next epoch, or goes on where a state says.
 
-    StatefulDataLoader saves and loads it. A plain DataLoader takes indices ahead
-    of what it hands out: say how many samples were, in state_dict(consumed).
+    Also with a DataLoader whose workers take indices ahead, its state is that of what the
+    DataLoader handed out. StatefulDataLoader saves and loads it.
 
     Args:
         data_source: what has a length; its state is refused by other data if it is a
@@ -200,9 +203,14 @@ class Sampler(torch.utils.data.Sampler[int]):
         return self._iterator
 
     def state_dict(self, consumed: int | None = None) -> State:
-        """After as many samples of this rank since iter(); None: those handed out."""
+        """After as many samples of this rank since iter(); None: those handed out.
+
+        Raises:
+            ValueError: how many were is not known here, as with a batch sampler other than
+                torch's, or a DataLoader(in_order=False).
+        """
         if consumed is None:
-            consumed = self._iterator.handed_out if self._iterator else 0
+            consumed = self._iterator.consumed() if self._iterator else 0
         taken = number("consumed", consumed, 64) * self.world_size
         position = min(self._start + taken, self._count)
         raw = _STATE.pack(self._head, self._seed, self._epoch, position)
@@ -230,6 +238,48 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._iterator = None
 
 
+class _Ahead(NamedTuple):
+    """What the workers of a DataLoader were sent and it did not hand out yet."""
+
+    batches: Sized | None  # the DataLoader's own, which changes; it keeps no worker alive
+    size: int = 0  # of a batch; 0: not known
+    drop_last: bool = False
+
+    def handed_out(self, taken: int) -> int:
+        """Of so many samples that were taken from the sampler."""
+        if self.batches is not None and not len(self.batches):
+            return taken  # with those of an incomplete batch that was dropped
+        if self.batches is None or not self.size:
+            raise ValueError(
+                "DataLoader's workers take indices ahead of what it hands out: say how many "
+                "samples were, in state_dict(consumed)"
+            )
+        sent = taken // self.size if self.drop_last else -(-taken // self.size)
+        return (sent - len(self.batches)) * self.size
+
+
+def _ahead(indices: _Indices) -> _Ahead | None:
+    """Of the DataLoader that is taking these indices, if it takes them for workers.
+
+    It does not say what it handed out. StatefulDataLoader, which is another class, asks for
+    the state as it takes a batch's indices, and keeps that until it hands out the batch.
+    """
+    if torch.utils.data.get_worker_info() is not None:
+        return None  # a worker's stack is a copy of that of the DataLoader which forked it
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame and not isinstance(frame.f_locals.get("self"), _WorkersIter):
+        frame = frame.f_back
+    if not frame:
+        return None
+    taker = frame.f_locals["self"]
+    sampler, size, drop_last = getattr(taker, "_index_sampler", None), 1, False
+    if type(sampler) is torch.utils.data.BatchSampler:
+        sampler, size, drop_last = sampler.sampler, sampler.batch_size, sampler.drop_last
+    in_order = getattr(taker, "_in_order", True)
+    sure = in_order and getattr(sampler, "_iterator", None) is indices
+    return _Ahead(getattr(taker, "_task_info", None), size if sure else 0, drop_last)
+
+
 class _Indices(Iterator[int]):
     """One rank's way through one epoch, looked up in pieces."""
 
@@ -242,20 +292,27 @@ class _Indices(Iterator[int]):
         self._step = sampler.world_size
         self._length = len(sampler)
         self._piece: list[int] = []
-        self.handed_out = 0
-        self.used = False  # something was handed out, or the end was
+        self._ahead: _Ahead | None = None
+        self._taken = 0
+        self.used = False  # something was taken, or the end was
+
+    def consumed(self) -> int:
+        """Samples that were handed out to whoever trains."""
+        return self._ahead.handed_out(self._taken) if self._ahead else self._taken
 
     def __next__(self) -> int:
-        place = self.handed_out % _CHUNK
+        place = self._taken % _CHUNK
+        if not self.used:
+            self._ahead = _ahead(self)
         self.used = True
-        if self.handed_out == self._length:
+        if self._taken == self._length:
             raise StopIteration
         if not place:
-            count = min(_CHUNK, self._length - self.handed_out)
-            first = self._first + self.handed_out * self._step
+            count = min(_CHUNK, self._length - self._taken)
+            first = self._first + self._taken * self._step
             self._piece = memoryview(self._order.take(first, self._step, count)).cast("Q").tolist()
         index = self._piece[place]
-        self.handed_out += 1
+        self._taken += 1
         return index
 
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pickle
+import random
 import tempfile
 import unittest
 from collections import Counter
@@ -206,6 +207,28 @@ class Folders(unittest.TestCase):
                     self.assertTrue(all(same(a, b[0]) for (a, _), b in zip(got, theirs, strict=True)))
 
 
+class Passing:
+    """A sampler around another one."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def __iter__(self):
+        return iter(self.sampler)
+
+    def __len__(self):
+        return len(self.sampler)
+
+
+class Tens(Passing):
+    """A batch sampler of someone else's."""
+
+    def __iter__(self):
+        order = iter(self.sampler)
+        while some := list(itertools.islice(order, 10)):
+            yield some
+
+
 class Samplers(unittest.TestCase):
     def setUp(self):
         self.data = stele.torch.Dataset(pictures.numbers(), number)
@@ -308,6 +331,76 @@ class Samplers(unittest.TestCase):
                 sampler.load_state_dict(state)
                 got += [i for batch in loader for i in batch.tolist()]
                 self.assertEqual(got, wanted)
+
+    def test_workers_take_ahead(self):
+        """A plain DataLoader, of which nothing is said: each sample comes once."""
+        some = random.Random(7)
+        for case in range(24):
+            workers = some.randrange(4)
+            options = {"batch_size": some.choice((None, 1, 7, 30, 100, 300, 400)), "num_workers": workers}
+            if options["batch_size"]:
+                options["drop_last"] = some.random() < 0.5
+            if workers:
+                options["persistent_workers"] = some.random() < 0.5
+                options["prefetch_factor"] = some.choice((None, 1, 3))
+            world = some.choice((1, 2, 3))
+            with self.subTest(case=case, world=world, **options):
+                self.go_on(some, options, {"seed": case, "rank": world - 1, "world_size": world})
+
+    def go_on(self, some, options, sampling):
+        """Break off two times, after any batch, and go on from the state then."""
+
+        def loader(state):
+            sampler = self.sampler(range(300), **sampling)
+            if state:
+                sampler.load_state_dict(json.loads(json.dumps(state)))
+            return DataLoader(range(300), sampler=sampler, **options)
+
+        def flat(batches):
+            return [i for batch in batches for i in batch.reshape(-1).tolist()]
+
+        whole = loader(None)
+        wanted, got = flat(map(torch.as_tensor, whole)), []
+        state = self.broken_before(whole)
+        for last in (False, False, True):
+            one = loader(state)
+            it = iter(one)
+            if len(one):
+                self.assertEqual(one.sampler.state_dict(), state)
+            stop = None if last else some.randrange(len(one) + 1)
+            got += flat(map(torch.as_tensor, itertools.islice(it, stop)))
+            if some.random() < 0.5:
+                del it
+            state = one.sampler.state_dict()
+        self.assertEqual(got, wanted)
+        self.assertEqual(len(loader(state)), 0)
+
+    def broken_before(self, loader):
+        """The state at the start of an epoch; before it, one of the same loader was broken off."""
+        next(iter(loader), None)
+        loader.sampler.set_epoch(0)
+        return loader.sampler.state_dict()
+
+    def test_workers_take_unknown(self):
+        """What cannot be known is not guessed; with nothing taken ahead, it is known."""
+        for how in ("batches", "order", "wrapped"):
+            with self.subTest(how):
+                sampler = self.sampler(seed=1)
+                options = {"batch_size": 10, "sampler": sampler}
+                if how == "batches":
+                    options = {"batch_sampler": Tens(sampler)}
+                elif how == "order":
+                    options["in_order"] = False
+                else:
+                    options["sampler"] = Passing(sampler)
+                loader = DataLoader(self.all, num_workers=2, **options)
+                it = iter(loader)
+                next(it)
+                with self.assertRaisesRegex(ValueError, r"ahead .* state_dict\(consumed\)$"):
+                    sampler.state_dict()
+                sampler.state_dict(consumed=10)
+                list(it)
+                self.assertEqual(sampler.state_dict(), sampler.state_dict(1000))
 
     def test_stateful(self):
         wanted = [number(self.data.data[i]) for i in self.sampler(seed=1)]
