@@ -362,27 +362,29 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
         self._state: Mapping[str, object] | None = None
         self._epoch: int | None = None
-        self._opened: tuple[tuple[int, int], Loader[Any]] | None = None
+        self._opened: tuple[tuple[int, int] | None, Loader[Any]] | None = None
 
     def _loader(self) -> Loader[Any]:
-        """The one of this process."""
+        """The one of this process, where the state that was loaded says."""
         worker = cast(Any, torch.utils.data.get_worker_info())
-        who = (worker.id, worker.num_workers) if worker else (0, 1)
+        who = (worker.id, worker.num_workers) if worker else None
         if self._opened is None or self._opened[0] != who:
+            share, count = who or (0, 1)
             options = self._options.copy()
-            options["rank"] = self._rank * who[1] + who[0]
-            options["world_size"] = self._world * who[1]
+            options["rank"] = self._rank * count + share
+            options["world_size"] = self._world * count
             self._opened = (who, Loader(self._sources, transform=self._transform, **options))
         loader = self._opened[1]
         if self._state is not None:
             loader.load_state_dict(self._state)
         if self._epoch is not None:
             loader.set_epoch(self._epoch)
-        self._state = self._epoch = None
         return loader
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._loader())
+        loader = self._loader()
+        self._state = self._epoch = None  # not before: workers may be the ones who read
+        return iter(loader)
 
     def __len__(self) -> int:
         whole = len(self._sources) if isinstance(self._sources, Samples) else None

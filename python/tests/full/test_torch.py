@@ -541,3 +541,19 @@ class Iterables(unittest.TestCase):
                 second = loader()
                 second.load_state_dict(state)
                 self.assertEqual(got + list(second), wanted, (workers, stop))
+
+    def test_asked_before_workers_read(self):
+        """A question in the main process leaves state and epoch to those who read."""
+        for way in WAYS[:4]:
+            with self.subTest(way):
+                options = {"batch_size": None, **workers_options(*way)}
+                made = {"batch_size": 16, "seed": 1, "transform": first_sizes}
+                wanted = list(DataLoader(Batches([self.ds], epoch=3, **made), **options))
+                data = Batches([self.ds], **made)
+                data.set_epoch(3)
+                state = data.state_dict()
+                self.assertEqual(len(data), 63)
+                self.assertEqual(list(DataLoader(data, **options)), wanted)
+                data.load_state_dict(state)
+                self.assertEqual(data.state_dict(), state)
+                self.assertEqual(list(DataLoader(data, **options)), wanted)
