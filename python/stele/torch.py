@@ -340,8 +340,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     """A stele.Loader for DataLoader(batch_size=None); best with num_workers=0.
 
     With worker processes each of them reads its share of the rank's batches; a state
-    can then be loaded by other ranks if all workers have handed out as many batches.
-    Without persistent workers, say set_epoch() before each epoch.
+    can then be loaded by other ranks if all workers have handed out as many batches, and is
+    saved by StatefulDataLoader only. Without persistent workers, say set_epoch() before each epoch.
 
     Args:
         sources: as stele.Loader().
@@ -363,6 +363,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._state: Mapping[str, object] | None = None
         self._epoch: int | None = None
         self._opened: tuple[tuple[int, int] | None, Loader[Any]] | None = None
+        self._elsewhere = torch.zeros(1, dtype=torch.uint8)  # whether workers read
+        self._elsewhere.share_memory_()
 
     def _loader(self) -> Loader[Any]:
         """The one of this process, where the state that was loaded says."""
@@ -382,6 +384,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         return loader
 
     def __iter__(self) -> Iterator[Any]:
+        self._elsewhere[0] = torch.utils.data.get_worker_info() is not None
         loader = self._loader()
         self._state = self._epoch = None  # not before: workers may be the ones who read
         return iter(loader)
@@ -396,14 +399,29 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
         self._epoch = number("epoch", epoch, 64)
+        self._elsewhere[0] = False
 
     def state_dict(self) -> State:
-        """As stele.Loader's: what DataLoader took, even if its own collate_fn fails then."""
+        """As stele.Loader's: what DataLoader took, even if its own collate_fn fails then.
+
+        Raises:
+            ValueError: worker processes read, and this is not one of them.
+        """
+        if self._elsewhere[0] and torch.utils.data.get_worker_info() is None:
+            raise ValueError(
+                "worker processes read these batches, and how far they are is not known here: "
+                "StatefulDataLoader saves it; with num_workers=0 it is known"
+            )
         return self._loader().state_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on there, in this process or in workers that start later."""
         self._state = state
+        self._elsewhere[0] = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._elsewhere.share_memory_()  # a copy's is its own; a worker's is that of its parent

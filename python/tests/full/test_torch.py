@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stele.torch against torch, torchvision and torchdata."""
 
+import copy
 import itertools
 import json
 import os
@@ -557,3 +558,28 @@ class Iterables(unittest.TestCase):
                 data.load_state_dict(state)
                 self.assertEqual(data.state_dict(), state)
                 self.assertEqual(list(DataLoader(data, **options)), wanted)
+
+    def test_workers_keep_the_state(self):
+        """It is not guessed where others read, and known again after the next start."""
+        for workers, start, persistent in WAYS[:4]:
+            data = Batches(self.ds, batch_size=16, seed=1, transform=first_sizes)
+            begin = data.state_dict()
+            for made in (data, copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
+                with self.subTest((workers, start)):
+                    loader = DataLoader(
+                        made, batch_size=None, **workers_options(workers, start, persistent)
+                    )
+                    first = list(itertools.islice(loader, 3))
+                    self.assertEqual(len(first), 3)
+                    if not workers:
+                        self.assertNotEqual(made.state_dict(), begin)
+                        continue
+                    with self.assertRaisesRegex(ValueError, "^worker processes .*num_workers=0"):
+                        made.state_dict()
+                    made.load_state_dict(begin)
+                    self.assertEqual(made.state_dict(), begin)
+                    next(iter(loader))
+                    with self.assertRaises(ValueError):
+                        made.state_dict()
+                    made.set_epoch(0)
+                    self.assertEqual(made.state_dict(), begin)
