@@ -129,3 +129,8 @@ void py_block_unref(struct py_block *block)
 	free(block);
 	py_core_unref(core);
 }
+
+int py_block_is_last(const struct py_block *block)
+{
+	return atomic_load_explicit(&block->refs, memory_order_relaxed) == 1;
+}

@@ -117,6 +117,8 @@ struct py_block *py_block_new(struct py_core *core, size_t count);
 int py_block_allocate(struct py_block *block, size_t size);
 void py_block_ref(struct py_block *block, size_t count);
 void py_block_unref(struct py_block *block);
+/* Whether the caller's reference is the only one. */
+int py_block_is_last(const struct py_block *block);
 
 /* ---- reading: service.c ------------------------------------------------------ */
 

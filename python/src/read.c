@@ -4,7 +4,8 @@
  *
  * By the service, with a look for signals now and then; or without it, where that is
  * cheaper: by pointer into a view, and one sample for the only thread that wants any.
- * Whoever stops waiting leaves the block behind, which the service drops when it is done.
+ * Whoever stops waiting leaves the block behind, which the service drops when what is in
+ * flight of it is done.
  */
 #include "py.h"
 

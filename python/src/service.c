@@ -5,10 +5,10 @@
  * Threads that want samples queue a block and wait for it. The service takes all blocks
  * that are queued, submits as many of their samples as there is room for, collects, and
  * wakes those whose blocks are complete: so reads of many threads go out together, and a
- * reader never moves between threads. A thread that stops waiting (an interrupt) leaves
- * its block behind; the service drops it when it is complete.
+ * reader never moves between threads.
  *
- * A block that is queued has a reference of the service's. Statuses and samples are
+ * A block that is queued has a reference of the service's. Where that is the last one, who
+ * waited has left (an interrupt): what is not submitted is not read any more. Statuses and samples are
  * written by the service alone until it posts `done`.
  */
 #include "core.h"
@@ -130,12 +130,25 @@ static void advance(struct py_service *s, unsigned int count)
 	}
 }
 
+/* What nobody waits for any more is complete with what is in flight. */
+static void drop_left(struct py_service *s)
+{
+	for (struct py_block *block = s->submitting; block; block = block->next) {
+		if (!py_block_is_last(block))
+			continue;
+		block->missing -= block->count - block->submitted;
+		block->submitted = block->count;
+	}
+	advance(s, 0);
+}
+
 static void submit(struct py_service *s)
 {
 	struct stele_destination to[SUBMIT_MAX];
 	unsigned int count;
 	int ret = 1;
 
+	drop_left(s);
 	while (ret && (count = gather(s, to))) {
 		ret = stele_reader_submit_into(s->reader, to, count);
 		if (ret < 0)

@@ -222,6 +222,32 @@ class Processes(unittest.TestCase):
         os.kill(pid, signal.SIGINT)
         self.assertEqual(status(pid), 0)
 
+    def test_interrupt_drops_what_waits(self):
+        """What nobody waits for any more is not read; who shares the dataset gets theirs."""
+        count, wanted, wrong = 300_000, list(range(0, images.COUNT, 7)), []
+        with stele.open(images.plain()) as ds:
+
+            def other():
+                wrong.extend(s.id for s in ds[wanted] if bytes(s) != images.CONTENT[s.key])
+
+            def interrupt():
+                while not ds.stats().get("samples"):
+                    pass
+                thread = threading.Thread(target=other)
+                thread.start()
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                thread.join()
+
+            small = next(i for i in wanted if 0 < len(images.CONTENT[images.key(i)]) < 100)
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            with self.assertRaises(KeyboardInterrupt):
+                ds[[small] * count]
+            thread.join()
+            self.assertEqual(wrong, [])
+            self.assertLess(ds.stats()["samples"], count // 2)
+            self.assertEqual(ds.stats()["held_blocks"], 0)
+
     def test_exit_with_open_dataset(self):
         code = f"import stele; ds = stele.open({images.plain()!r}); s = ds[0]; it = iter(stele.Loader(ds)); b = next(it)"
         self.assertEqual(os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]), 0)
