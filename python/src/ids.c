@@ -216,6 +216,16 @@ static int is_bool(PyObject *item)
 	return found;
 }
 
+/* Python's own word for an error of that kind does not say what was to be selected. */
+static int refuse_item(PyObject *item, PyObject *kind)
+{
+	if (PyErr_ExceptionMatches(kind) && !PyErr_ExceptionMatches(PyExc_IndexError))
+		PyErr_Format(PyExc_TypeError,
+			     "samples are selected by int or by bool in one dimension, not by %R",
+			     Py_TYPE(item));
+	return -1;
+}
+
 /* The id of an item, or of its place in a mask. Return: 1; 0: masked; -1. */
 static int pick_item(const struct py_selection *in, PyObject *item, Py_ssize_t place,
 		     int mask, uint64_t *id)
@@ -234,8 +244,10 @@ static int pick_item(const struct py_selection *in, PyObject *item, Py_ssize_t p
 		return -1;
 	}
 	if (!mask)
-		return py_selection_index(in, item, id) ? -1 : 1;
+		return py_selection_index(in, item, id) ? refuse_item(item, PyExc_TypeError) : 1;
 	wanted = PyObject_IsTrue(item);
+	if (wanted < 0) /* an array */
+		return refuse_item(item, PyExc_Exception);
 	return wanted > 0 && map(in, place, id) ? -1 : wanted;
 }
 

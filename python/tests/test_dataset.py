@@ -56,6 +56,17 @@ class Sequence(unittest.TestCase):
             with self.assertRaises(TypeError):
                 self.ds[bad]
 
+    def test_arrays_of_others(self):
+        """Arrays that select nothing are refused in our words, not in NumPy's."""
+        numbers = numpy.arange(len(self.ds))
+        for bad in (
+            numbers[:6].reshape(2, 3), numbers.astype(float), numbers[:, None], [1.5],
+            numpy.stack([numbers > 3, numbers > 9], 1), [numbers[:2], numbers[:2]],
+        ):  # fmt: skip
+            for choose in (self.ds.__getitem__, self.ds.subset):
+                with self.assertRaisesRegex(TypeError, "^samples are selected by int .*, not by <"):
+                    choose(bad)
+
     def test_many(self):
         n = len(self.ds)
         for which, ids in (
