@@ -68,11 +68,13 @@ class Source(Layout, total=False):
 
 
 def number(name: str, value: Any, bits: int = 32) -> int:
-    """An unsigned integer, also of NumPy; TypeError, ValueError."""
+    """An unsigned integer, also of NumPy, but no bool; TypeError, ValueError."""
     try:
         found = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an int, not {value!r}") from None
+        found = None
+    if found is None or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {value!r}")
     if not 0 <= found < 1 << bits:
         raise ValueError(f"{name} {found} is out of range")
     return found
@@ -119,7 +121,7 @@ def choice(name: str, value: object, choices: dict[str, int]) -> int:
 
 
 def _label_from(value: Any) -> int:
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         if isinstance(value, str) and value in _LABELS:
             return _LABELS[value]
         names = ", ".join(map(repr, _LABELS))
@@ -163,6 +165,8 @@ def encode(**options: Any) -> dict[str, Any]:
             encoded["flags"] = encoded.get("flags", 0) | (_FLAGS[name] if flag(name, value) else 0)
         elif name in _TEXTS:
             encoded[name] = text_or_none(name, value)
+        elif name == "posix":
+            encoded[name] = int(flag(name, value))
         elif name == "uuid":
             encoded[name] = _uuid(value)
         elif name == "order":

@@ -93,6 +93,9 @@ class Build(Case):
             with self.subTest(options=options):
                 with self.assertRaises((ValueError, TypeError, OverflowError)):
                     stele.build(self.source, self.target + "2", **options)
+        for option in ("label_from", "jobs", "file_size", "time"):
+            with self.assertRaisesRegex((TypeError, ValueError), f"^{option} .* int.*, not True$"):
+                stele.build(self.source, self.target + "2", **{option: True})
         self.assertFalse(os.path.exists(self.target + "2"))
 
     def test_exclude(self):

@@ -521,6 +521,8 @@ class Versions(Case):
 
     def test_posix(self):
         target = self.target + "-posix"
+        with self.assertRaisesRegex(TypeError, "^posix must be True or False, not 2$"):
+            self.write({"dir/a": b"1"}, target=target, posix=2)
         self.write({"dir/a": b"1"}, target=target, posix=True)
         data = Path(target).read_bytes()
         self.assertEqual(data[1024:1028], b"\xe2\xe1\xf5\xe0")  # an EROFS
