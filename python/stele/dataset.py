@@ -416,6 +416,7 @@ class Dataset(_stele.Dataset):
         return _reopen, (type(self), info.target, info.digest, self._options, kept)
 
     def __enter__(self) -> Dataset:
+        self._is_whole()  # ValueError: it is closed
         return self
 
     def __exit__(

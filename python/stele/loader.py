@@ -330,6 +330,7 @@ class Loader(_stele.Loader, Generic[T]):
             return "<stele.Loader, closed>"
 
     def __enter__(self) -> Loader[T]:
+        len(self)  # ValueError: it is closed
         return self
 
     def __exit__(

@@ -362,6 +362,8 @@ class Writer(_stele.Writer):
         return next(Snapshot(**s) for s in found if s["name"] == name and not s["deleted_time"])
 
     def __enter__(self) -> Writer:
+        if not self._is_open():
+            raise ValueError("the writer is closed")
         return self
 
     def __exit__(

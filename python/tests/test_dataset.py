@@ -375,7 +375,8 @@ class Sequence(unittest.TestCase):
             s, batch, keys = ds[100], ds[0:50], ds.keys()
             view, array = memoryview(ds[7]), ds[8].numpy()
             part = ds.subset([1, 2])
-        for use in (lambda: ds[0], lambda: ds.info, lambda: ds.find("x"), ds.stats, ds.keys):
+        for use in (lambda: ds[0], lambda: ds.info, lambda: ds.find("x"), ds.stats, ds.keys,
+                    ds.__enter__):  # fmt: skip
             with self.assertRaises(ValueError):
                 use()
         self.assertEqual(repr(ds), "<stele.Dataset, closed>")

@@ -224,6 +224,8 @@ class Loaders(unittest.TestCase):
         self.assertEqual(repr(loader), "<stele.Loader, 5 of 6 batches left in epoch 0>")
         loader.close()
         self.assertEqual(repr(loader), "<stele.Loader, closed>")
+        with self.assertRaisesRegex(ValueError, "^the loader is closed$"):
+            loader.__enter__()
 
     def test_targets(self):
         """A path is no Dataset, nor are its letters."""

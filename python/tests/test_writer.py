@@ -404,6 +404,8 @@ class Versions(Case):
         with stele.Writer(self.target + "@v2", progress=False) as w:
             w.put("z", b"26")
             w.close()
+        with self.assertRaisesRegex(ValueError, "^the writer is closed$"), w:
+            pass
         self.assertEqual([s.name for s in stele.snapshots(self.target)], ["v1"])
 
     def test_notes_of_another(self):
