@@ -255,12 +255,41 @@ static int take_int(const struct py_column *column, PyObject *object,
 	return check_class(column, value->i64);
 }
 
+/* Whether an object, if it is an integer, is that double. -1 with an exception. */
+static int is_exact(PyObject *object, double value)
+{
+	PyObject *number, *same;
+	int equal = -1;
+
+	if (PyFloat_Check(object) || !PyIndex_Check(object))
+		return 1;
+	number = PyNumber_Index(object);
+	if (!number && PyErr_ExceptionMatches(PyExc_TypeError)) { /* an array of a float */
+		PyErr_Clear();
+		return 1;
+	}
+	same = number ? PyLong_FromDouble(value) : NULL;
+	if (same)
+		equal = PyObject_RichCompareBool(number, same, Py_EQ);
+	Py_XDECREF(number);
+	Py_XDECREF(same);
+	return equal;
+}
+
 static int take_float(const struct py_column *column, PyObject *object,
 		      struct stele_txn_value *value)
 {
+	int exact;
+
 	value->f64 = PyFloat_AsDouble(object);
-	if (!PyErr_Occurred())
-		return 0;
+	if (!PyErr_Occurred()) {
+		exact = is_exact(object, value->f64);
+		if (!exact)
+			PyErr_Format(PyExc_ValueError,
+				     "field %R takes a float, which cannot hold this int exactly",
+				     column->name);
+		return exact > 0 ? 0 : -1;
+	}
 	if (!PyErr_ExceptionMatches(PyExc_TypeError))
 		return name_field(column, PyExc_OverflowError,
 				  "takes a float: this int is too large for one");

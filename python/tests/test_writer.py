@@ -174,6 +174,20 @@ class Types(Case):
         stele.image_info(self.target)
         stele.gc(self.target, force=1, dry_run=numpy.True_)
 
+    def test_int_in_a_float_field(self):
+        """As long as it stays what it is."""
+        exact = (2**60, -(2**53), numpy.int64(2**53), numpy.uint8(7), True, numpy.float32(0.5),
+                 numpy.array(2.5), numpy.array(9), 1e300, float("inf"))  # fmt: skip
+        with stele.Writer(self.target, {"score": float}, progress=False) as w:
+            for i, value in enumerate(exact):
+                w.put(f"{i}", value)
+            for value in (2**60 + 1, numpy.int64(2**53 + 1), numpy.array(-(2**62) - 1)):
+                with self.assertRaisesRegex(ValueError, "^sample 'k': field 'score' takes a float,"):
+                    w.put("k", value)
+        with stele.open(self.target) as ds:
+            for i, value in enumerate(exact):
+                self.assertEqual(ds[f"{i}"]["score"], float(value))
+
     def test_extend(self):
         with stele.Writer(self.target, progress=False) as w:
             w.extend({"a": b"1", "b": b"2"})
