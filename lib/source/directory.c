@@ -283,8 +283,8 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 
 		stele_log_error(log, "cannot open source '%s': %s%s", path, strerror(-ret),
 				ret == -ENOTDIR && access(path, F_OK) == 0 ?
-					" (of archives and others the program 'stele build' makes "
-					"images, too)" :
+					" (archives and other formats are read by the program "
+					"'stele build')" :
 					"");
 		free(directory);
 		return ret;

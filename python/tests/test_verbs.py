@@ -81,7 +81,7 @@ class Build(Case):
             with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
                 stele.build(self.source, self.target, force=True)
         stele.build(self.source, self.target, force=True)
-        with self.assertRaisesRegex(stele.Error, "the program 'stele build' makes images"):
+        with self.assertRaisesRegex(stele.Error, "are read by the program 'stele build'.$"):
             stele.build(__file__, self.target + "2")
         with self.assertRaises(stele.NotFound):
             stele.build(self.directory / "nowhere", self.target + "2")
