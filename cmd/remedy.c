@@ -223,6 +223,8 @@ static const struct {
 	{-ENOENT, " build append ", "source has no samples",
 	 "see whether SOURCE is the right directory: --follow takes what symbolic "
 	 "links lead to, --allow-empty takes nothing at all"},
+	{-ENOENT, NULL, "no monitors are known", "--ceph-conf=FILE names another configuration"},
+	{-EACCES, NULL, "; another user: ", "--ceph-user=ID names another user"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},

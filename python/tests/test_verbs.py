@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs as functions: what they do, what they report, and how they stop."""
 
+import errno
 import io
 import os
 import signal
@@ -97,6 +98,17 @@ class Build(Case):
             with self.assertRaisesRegex((TypeError, ValueError), f"^{option} .* int.*, not True$"):
                 stele.build(self.source, self.target + "2", **{option: True})
         self.assertFalse(os.path.exists(self.target + "2"))
+
+    def test_no_option_of_the_command(self):
+        """What a call may say is in the target's name, or an argument."""
+        empty = self.directory / "empty.conf"
+        empty.write_text("")
+        with self.assertRaises(stele.Error) as caught:
+            stele.open(f"rbd:pool/image?conf={empty}")
+        if caught.exception.errno == errno.EOPNOTSUPP:
+            self.skipTest("needs librados")
+        self.assertRegex(str(caught.exception), r"no monitors are known .*'\?conf='")
+        self.assertNotIn("--", str(caught.exception))
 
     def test_exclude(self):
         report = stele.build(self.source, self.target, exclude=["no*", "dog/", "cat/1"])

@@ -124,7 +124,7 @@ int stele_rbd_explain(const struct stele_rbd *rbd, const char *what, int error)
 		stele_log_error(log,
 				"cannot %s '%s': no answer from the storage "
 				"within %u s (is the cluster up? 'ceph -s'; a "
-				"longer wait: --timeout, '?timeout=')",
+				"longer wait: '?timeout=')",
 				what, rbd->path, rbd->settings.timeout);
 		break;
 	case -EPERM:
@@ -138,8 +138,8 @@ int stele_rbd_explain(const struct stele_rbd *rbd, const char *what, int error)
 	case -ENOSPC:
 		stele_log_error(log,
 				"cannot %s '%s': pool '%s' is full ('ceph df', "
-				"'ceph osd dump'); 'stele snapshot delete' and "
-				"'stele gc --discard' still work",
+				"'ceph osd dump'); snapshots can be deleted, and "
+				"what is unused discarded, all the same",
 				what, rbd->path, rbd->name.pool);
 		return -EDQUOT;
 	case -ESHUTDOWN:
@@ -173,7 +173,7 @@ static int explain_connect(const struct stele_rbd *rbd, int error)
 		return stele_rbd_explain(rbd, "open", error);
 	stele_log_error(log,
 			"cannot open '%s' as client.%s: %s (configuration %s; "
-			"another user: --ceph-user, '?user=')",
+			"another user: '?user=')",
 			rbd->path, rbd->settings.user,
 			error == -ENOENT || error == -EINVAL ?
 				"no keyring with its key" :
@@ -207,7 +207,7 @@ static int read_configuration(const struct stele_rbd *rbd, rados_t cluster)
 		return 0;
 	stele_log_error(&rbd->base.log,
 			"cannot open '%s': no monitors are known (configuration "
-			"%s; another one: --ceph-conf, '?conf=', CEPH_CONF)",
+			"%s; another one: '?conf=', CEPH_CONF)",
 			rbd->path, conf_name(rbd));
 	return -ENOENT;
 }
