@@ -8,8 +8,8 @@
  * reader never moves between threads.
  *
  * A block that is queued has a reference of the service's. Where that is the last one, who
- * waited has left (an interrupt): what is not submitted is not read any more. Statuses and samples are
- * written by the service alone until it posts `done`.
+ * waited has left (an interrupt): what is not submitted is not read any more. Statuses and
+ * samples are written by the service alone until it posts `done`.
  */
 #include "core.h"
 
