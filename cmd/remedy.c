@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "from/source.h"
 #include "snapshots.h"
 #include "suggest.h"
 #include "text.h"
@@ -613,6 +614,21 @@ static bool suggest_snapshot(const char *verb)
 	return true;
 }
 
+/* "build s-*.tar": what is not empty is the last of the sources. */
+static bool suggest_target_last(const char *verb, int error, const char *line, const char *target)
+{
+	const bool holds = error == -EEXIST && has_verb(" build ", verb) &&
+			   strstr(line, "that is not empty");
+	char *path = holds ? cmd_path_of(target) : NULL;
+	const char *format = path ? from_guess(path) : NULL;
+
+	if (format)
+		cmd_hint("'%s' looks like a source (%s): TARGET comes last, and may be missing "
+			 "here", path, format);
+	free(path);
+	return format;
+}
+
 /* Other sizes that are refused are those of the format. */
 static bool files_are_limited(void)
 {
@@ -632,7 +648,8 @@ void remedy_print(const char *verb, int error, const char *line,
 	if (error == -ENOENT && target)
 		remedy_path(target);
 	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target) ||
-		       suggest_loop(error, line, target) || suggest_grown(error, line, target)))
+		       suggest_loop(error, line, target) || suggest_grown(error, line, target) ||
+		       suggest_target_last(verb, error, line, target)))
 		return;
 	if (error && suggest_snapshot(verb))
 		return;

@@ -289,6 +289,31 @@ static int look_at_first(struct from *from)
 	return from->format ? check_options(&from->opts, from->format) : unknown(from, shard);
 }
 
+static void shard_release(struct from_shard *shard)
+{
+	lmdb_release(shard->lmdb);
+	free(shard->path);
+}
+
+const char *from_guess(const char *path)
+{
+	char *copy = strdup(path);
+	struct from_shard shard = {.path = copy, .name = copy};
+	struct from *from = calloc(1, sizeof(*from));
+	const char *name = NULL;
+	struct stat st;
+
+	if (from && copy && !stat(path, &st) && S_ISREG(st.st_mode) && libarchive_load() &&
+	    !look_at(from, &shard, true)) {
+		if (!from->format)
+			from->format = format_by_name(path);
+		name = from->format ? from->format->name : NULL;
+	}
+	from_close(from);
+	shard_release(&shard);
+	return name;
+}
+
 /* ---- open ---------------------------------------------------------------- */
 
 /* A name that exists stands for itself, whatever is in it. */
@@ -475,12 +500,6 @@ int from_open(char *const *sources, size_t count, const struct from_opts *opts,
 	}
 	names_release(&names);
 	return ret;
-}
-
-static void shard_release(struct from_shard *shard)
-{
-	lmdb_release(shard->lmdb);
-	free(shard->path);
 }
 
 void from_close(struct from *from)

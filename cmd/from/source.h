@@ -56,6 +56,9 @@ const char *from_parse(const char *text, const char **format);
 /* COLUMN:TYPE, one more. Return: NULL; what it has to be. */
 const char *from_parse_type(const char *text, struct from_opts *opts);
 
+/* The format that a regular file seems to have, of which nothing is said. NULL: none. */
+const char *from_guess(const char *path);
+
 /* Each name of a format. */
 void from_each(void (*fn)(const char *name, void *user), void *user);
 

@@ -56,6 +56,33 @@ hints "$image" "build: of a file whose name has an @" build file@v1 new.stele
 hints "" "copy: another image is no place to be overwritten" copy new.stele image.stele
 ok "and nothing was made" test ! -e new.stele -a ! -e out
 
+# ---- a target that is missing ----
+
+tar cf s-0.tar src/a.jpg
+tar cf s-1.tar src/b.jpg
+must cp s-1.tar s-1.before
+hints "'s-1.tar' looks like a source (tar): TARGET comes last, and may be missing here" \
+	"build: of all that a pattern names" build s-?.tar
+is 1 "$status" "which is refused"
+ok "and no shard is touched" cmp -s s-1.tar s-1.before
+echo text >text.bin
+hints "use --force to overwrite it" "build: onto what is no source" build s-0.tar text.bin
+
+# ---- sources of several formats ----
+
+printf 'key,n\nx,1\n' >one.csv
+printf '{"key": "y", "n": 2}\n' >two.jsonl
+mixed() {
+	hints "all sources have one format: '$1' looks like ${1##*.}, and '$2' like ${2##*.}" \
+		"build: of $1 and $2" build "$1" "$2" mixed.stele
+	is 1 "$status" "which is refused"
+}
+mixed one.csv two.jsonl
+mixed two.jsonl one.csv
+mixed s-0.tar one.csv
+printf 'key,n\nx,"1" 2\n' >bad.csv
+hints "" "build: of one format, which one of them breaks" build one.csv bad.csv mixed.stele
+
 # ---- a snapshot without its image ----
 
 fits="did you mean 'image.stele@v3'? 'image.stele' holds an image, and is a source here"
