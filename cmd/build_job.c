@@ -129,6 +129,8 @@ static void explain_success(const struct build_job *job)
 		cmd_message("%" PRIu64 " member%s replaced by later ones of the same name",
 			    from_replaced(job->from),
 			    from_replaced(job->from) == 1 ? " was" : "s were");
+	if (!options->quiet)
+		from_warn_keys(job->from);
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
 		from_hint(job->from);
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)

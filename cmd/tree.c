@@ -59,8 +59,8 @@ void tree_tell_refused(uint64_t count, const char *hint)
 		return;
 	cmd_message("%s refused", text_counted(text, count, "key"));
 	cmd_hint("%s", hint ? hint :
-			      "'stele cat' reads a sample of any key; who builds an image chooses "
-			      "the keys: a table has them in its column 'key'");
+			      "'stele cat' reads them; 'stele build' takes other keys from a "
+			      "table's column 'key', or from the one that --key names");
 }
 
 /* openat2(2), which glibc does not wrap. Return: fd; negative errno. */

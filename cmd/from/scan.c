@@ -19,6 +19,7 @@
 #include "from/lmdb.h"
 #include "from/row.h"
 #include "remedy.h"
+#include "tree.h"
 
 #define TICK_EVERY 1024u
 #define MAGIC_SIZE 16u
@@ -242,6 +243,14 @@ static int tick(struct from_scan *scan)
 	return scan->sink->tick(scan->sink->user) ? -ECANCELED : 0;
 }
 
+/* An image takes any key, but not every command does. */
+static void judge_key(struct from *from, const char *key, size_t size)
+{
+	if (!tree_refusal(key, size) || from->unfit++)
+		return;
+	snprintf(from->unfit_key, sizeof(from->unfit_key), "%.*s", (int)size, key);
+}
+
 int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 		uint64_t size, uint64_t place)
 {
@@ -255,6 +264,7 @@ int from_sample(struct from_scan *scan, const char *key, size_t key_size,
 	};
 	int ret = scan->sink->entry(scan->sink->user, &entry);
 
+	judge_key(scan->from, key, key_size);
 	return ret || ++scan->reported % TICK_EVERY ? ret : tick(scan);
 }
 
@@ -281,6 +291,7 @@ int from_record(struct from_scan *scan, const char *key, size_t key_size,
 			  from_place(scan, record->offset & PLACE_OFFSET_MAX));
 	if (ret)
 		return cannot_keep(from, ret);
+	judge_key(from, key, key_size);
 	return ++scan->reported % TICK_EVERY ? 0 : tick(scan);
 }
 

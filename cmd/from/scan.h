@@ -101,6 +101,8 @@ struct from {
 	bool torn;	      /* is any of the shards? */
 	struct from_span target;
 	uint64_t replaced;  /* members of archives, by later ones */
+	uint64_t unfit;     /* keys that are no path of a file, as tree_refusal() says */
+	char unfit_key[STELE_KEY_SIZE_MAX + 1]; /* the first of them */
 	bool members_share; /* of a tar: many have a name in common, as WebDataset's have */
 	char paths[STELE_NAME_SIZE_MAX + 1]; /* a column that names files; "": none */
 };

@@ -18,6 +18,8 @@
 #include "from/read.h"
 #include "libarchive.h"
 #include "parse.h"
+#include "text.h"
+#include "tree.h"
 
 /* What may begin as several of them is the first that says so. */
 static const struct from_format *const formats[] = {
@@ -524,6 +526,19 @@ bool from_groups(const struct from *from)
 uint64_t from_replaced(const struct from *from)
 {
 	return from ? from->replaced : 0;
+}
+
+void from_warn_keys(const struct from *from)
+{
+	char count[TEXT_SIZE];
+
+	if (!from || !from->unfit)
+		return;
+	cmd_message("warning: extract, mount and export --to=tar leave out %s that no file can "
+		    "have, such as '%s': %s", text_counted(count, from->unfit, "key"),
+		    from->unfit_key, tree_refusal(from->unfit_key, strlen(from->unfit_key)));
+	if (from->format->options & FROM_KEY)
+		cmd_hint("the column 'key', or --key=COLUMN, gives samples other keys");
 }
 
 void from_hint(const struct from *from)

@@ -80,6 +80,8 @@ bool from_complained(const struct from *from);
 bool from_groups(const struct from *from);
 /* Members of archives for which later ones of the same name stand. NULL: none. */
 uint64_t from_replaced(const struct from *from);
+/* Warn of keys that extract refuses. NULL is fine. */
+void from_warn_keys(const struct from *from);
 /* Hint at another format, if what was detected may not be what was meant. NULL is fine. */
 void from_hint(const struct from *from);
 /* Does --type go with it? NULL, a directory: no. */

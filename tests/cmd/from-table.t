@@ -355,9 +355,20 @@ is "0 TMP/files/1 files/2 ," \
 	"keys of paths are below where they are extracted" || diag "$err"
 printf '{"path":"../files/1"}\n' >"$tmp/files/up.jsonl"
 built --from=manifest "$tmp/files/up.jsonl"
-run stele extract "$image" "$tmp/out"
-is 1 "$status" "others are refused there"
-ok "with what to do" grep -q "^hint: 'stele cat' reads a sample of any key" <<<"$err" || diag "$err"
+left="stele: warning: extract, mount and export --to=tar leave out 1 key that no file can have, \
+such as '../files/1': '..' in its path
+hint: the column 'key', or --key=COLUMN, gives samples other keys"
+is "0 $left" "$status $err" "others are warned of"
+run stele build -n --from=manifest "$tmp/files/up.jsonl"
+is "0 $left" "$status $err" "by a dry run, too"
+run stele build -q -n --from=manifest "$tmp/files/up.jsonl"
+is "0 " "$status $err" "but not if it shall be quiet"
+run stele append --from=manifest "$tmp/files/up.jsonl" "$image@up"
+is "0 $left" "$status $(grep -v 'are not compared' <<<"$err")" "and by append" || diag "$err"
+run stele extract "$image@v1" "$tmp/out"
+is 1 "$status" "which refuses them"
+ok "with what to do" grep -q "^hint: 'stele cat' reads them; 'stele build' takes other" <<<"$err" ||
+	diag "$err"
 rm "$tmp/files/1"
 built --from=manifest "$tmp/m.csv"
 wrong "m.csv' at byte 11: cannot read 'files/1': No such file" "a file that is not there"

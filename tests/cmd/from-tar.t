@@ -387,6 +387,13 @@ is 1 "$status" "an extended header with another length"
 ok "is named, with its place" grep -qi "long.tar' at byte [0-9]*: .*malformed" <<<"$err"
 ok "and nothing is built" test ! -e "$tmp/malformed"
 
+# ---- members above the directory ----
+
+must tar -P -cf "$tmp/above.tar" -C "$tmp/long" "../long/$long"
+run stele build -n "$tmp/above.tar"
+is "0 stele: warning: extract, mount and export --to=tar leave out 1 key that no file can have, `
+	`such as '../long/$long': '..' in its path" "$status $err" "are warned of"
+
 # ---- back ----
 
 run stele export "$tmp/grown@v5" "$tmp/back.tar"
