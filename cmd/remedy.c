@@ -188,7 +188,7 @@ static const struct {
 	 "use a larger target, or a larger --size of a file or RBD image"},
 	{-ENOSPC, " build ", NULL,
 	 "use a larger target, or a larger --size of a file or RBD image"},
-	{-ENOSPC, " append copy ", NULL,
+	{-ENOSPC, " append ", NULL,
 	 "free space with 'stele gc', or enlarge the target: --size, or "
 	 "'stele resize'"},
 	{-ENOSPC, " map ", "cannot publish", "free space there, or " OWN_RUN_DIR},

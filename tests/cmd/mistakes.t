@@ -107,7 +107,40 @@ is "0 null" "$status $(jq -r .digest <<<"$out")" "a dry run has no digest"
 must stele copy -q image@first copied-twice
 run stele copy image@first copied-twice
 ok "copy: what is there is not sent" grep -q "nothing: all of it is there" <<<"$out"
-ok "copy: nor called copied" not grep -q "^copied" <<<"$out"
+ok "copy: nor called copied" grep -q "^there is snapshot 'first', 3 samples, on " <<<"$out"
+must stele snapshot create copied-twice@more
+run stele copy -n copied-twice@more image@more
+is "would add snapshot 'more', 3 samples, to 'image@more'   to send   nothing: all that it has is `
+	`there" "$(head -n 2 <<<"$out" | paste -sd ' ')" "copy -n: a snapshot of what is there"
+must stele copy -q copied-twice@more copied-again
+must stele copy -q image@second copied-again
+run stele copy image@first copied-again
+is "added snapshot 'first', 3 samples, to 'copied-again'   sent      nothing: all that it has is `
+	`there" "$(head -n 2 <<<"$out" | paste -sd ' ')" "copy: one of what is there is added"
+run stele copy image@first copied-again
+is "there is snapshot 'first', 3 samples, on 'copied-again'   sent      nothing: all of it is `
+	`there" "$(head -n 2 <<<"$out" | paste -sd ' ')" "copy: and is there after that"
+run stele copy -n image@first copied-again
+ok "copy -n: which is said" grep -q "^there is snapshot 'first'" <<<"$out" || diag "$out"
+for option in --label=other --size=64M --uuid=0dd9a8b3-2f2e-4a6c-9d5a-0a1f6c7e8d90 \
+	--object-size=8M; do
+	for way in -n ""; do
+		# shellcheck disable=SC2086 # none
+		says 2 "" copy $way $option image@second copied-twice
+		ok "copy $way $option: says so" grep -q "^stele: ${option%=*} is of a new `
+			`image, and 'copied-twice' is one that is there" <<<"$err" || diag "$err"
+	done
+done
+ok "copy --size: how else" grep -q "; 'stele resize' extends it$" <<<"$(
+	stele copy --size=64M image@second copied-twice 2>&1)"
+is "first more" "$(stele snapshot list --json copied-twice | jq -r .name | paste -sd ' ')" \
+	"nothing was copied"
+must stele copy -q --label=other --size=64M image@first labelled
+must stele copy -q --label=other --size=64M image@first labelled
+must stele copy -q --label=other --size=64M image@second labelled
+must stele copy -q -f --label=third --size=32M image@second labelled
+is "third 33554432" "$(stele info --json labelled |
+	jq -r '"\(.image.label) \(.image.image_size)"')" "copy --force: a new image has them"
 cp image less
 must stele snapshot delete less@second
 run stele gc less
