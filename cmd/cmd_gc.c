@@ -38,7 +38,7 @@ struct collection {
 	const char *target;
 	uint32_t forgotten; /* deleted snapshots that are due */
 	int64_t future; /* from when on something that is not due is unused; 0: none is so late */
-	bool json, dry_run;
+	bool json, applied, dry_run; /* applied: but for dry_run */
 };
 
 static void print_item_json(const struct stele_gc_item *item)
@@ -149,6 +149,8 @@ static void print_report(const struct collection *collection,
 			 const struct stele_gc_report *report)
 {
 	bool apply = !(collection->opts.flags & STELE_DRY_RUN);
+	const char *how = collection->applied ? "; dry run, leave -n out to free" :
+						"; dry run, use --apply to free";
 	char a[TEXT_SIZE], b[TEXT_SIZE];
 	json_t *object;
 
@@ -175,14 +177,14 @@ static void print_report(const struct collection *collection,
 		printf(apply ? "%s freed, which can no longer be undeleted\n" :
 			       "%s to free, which can be undeleted until then%s\n",
 		       text_counted(a, collection->forgotten, "deleted snapshot"),
-		       report->unused_count ? "" : "; dry run, use --apply to free");
+		       report->unused_count ? "" : how);
 	if (!report->unused_count) {
 		printf("no unused space\n");
 		return;
 	}
 	printf("%s of %s %s%s\n", text_size(a, report->freed_size),
 	       text_size(b, report->unused_size), apply ? "freed" : "to free",
-	       apply ? "" : "; dry run, use --apply to free");
+	       apply ? "" : how);
 	if (!apply && !collection->opts.grace &&
 	    !(collection->opts.flags & STELE_FORCE))
 		printf("--apply needs --grace=DURATION, to wait for readers, or "
@@ -243,6 +245,7 @@ int cmd_gc(const struct cmd *cmd, int argc, char **argv)
 	while ((c = cmd_option(cmd, argc, argv, "fnh", longopts)) != -1) {
 		switch (c) {
 		case 'a':
+			collection.applied = true;
 			collection.opts.flags &= ~(uint32_t)STELE_DRY_RUN;
 			break;
 		case 'd':

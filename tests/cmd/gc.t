@@ -96,6 +96,9 @@ done
 is "snapshot 'v1'  41 samples  deleted 2100-01-01 00:00:00 UTC, kept
 unused since 2100-01-01 00:00:00 UTC, kept" \
 	"$(sed -n 's/^segment.*  unused/unused/; 1,2p' <<<"$out")" "from when on"
+run stele gc -n --apply --force future.stele
+ok "-n --apply: says which of them keeps it" \
+	grep -q " to free; dry run, leave -n out to free$" <<<"$out" || diag "$out"
 run stele gc --apply --force future.stele
 is "0 " "$status $err" "--force frees it"
 is 0 "$(stele gc --json future.stele | jq .unused)" "and nothing is left"
