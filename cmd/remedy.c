@@ -582,6 +582,21 @@ static bool suggest_loop(int error, const char *line, const char *target)
 	return true;
 }
 
+/* "'m' is mapped to snapshot 'v1' of 'x.stele', not to that one": the image may well have it. */
+static bool suggest_mapped_image(int error, const char *line, const char *target)
+{
+	const char *end = error == -ENOENT ? strstr(line, "', not to that one") : NULL;
+	const char *begin = end && strstr(line, "is mapped to snapshot '") ?
+				    strstr(line, "' of '") : NULL;
+	const char *name = cmd_snapshot_of(target);
+
+	if (!begin || !name)
+		return false;
+	begin += strlen("' of '");
+	cmd_hint("name the image itself: '%.*s@%s'", (int)(end - begin), begin, name);
+	return true;
+}
+
 /* A loop device has the size that its file had when it was attached. */
 static bool suggest_grown(int error, const char *line, const char *target)
 {
@@ -649,6 +664,7 @@ void remedy_print(const char *verb, int error, const char *line,
 		remedy_path(target);
 	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target) ||
 		       suggest_loop(error, line, target) || suggest_grown(error, line, target) ||
+		       suggest_mapped_image(error, line, target) ||
 		       suggest_target_last(verb, error, line, target)))
 		return;
 	if (error && suggest_snapshot(verb))

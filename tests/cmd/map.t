@@ -32,6 +32,13 @@ is 0 "$status" "map: the same again"
 ok "map: json has the name" grep -q '"name": *"pets"' <<<"$out"
 ok "map: json has the way" grep -q '"via": *"file"' <<<"$out"
 
+must stele append -q --always src pets@more
+run stele ls pets@more
+is "1 stele: 'pets' is mapped to snapshot 'v1' of '$tmp/image.stele', not to that one
+hint: name the image itself: '$tmp/image.stele@more'" "$status $err" "another snapshot of the image"
+must stele snapshot delete --force image.stele@more
+must stele gc --apply --force image.stele >/dev/null
+
 run stele maps
 is 0 "$status" "maps"
 is "pets photos" "$(awk 'NR > 1 { print $1 }' <<<"$out" | xargs)" \
