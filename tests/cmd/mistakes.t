@@ -411,6 +411,12 @@ says 1 "choose another place" build src /proc/x
 ok "a directory that takes no files is there" grep -q "no file can be made in '/proc'" <<<"$err"
 says 1 "choose another place" extract image@first /proc/x
 ok "extract: nor for it" grep -q "no file can be made in '/proc'" <<<"$err"
+for words in "build src" "build -n src" "copy image@first"; do
+	# shellcheck disable=SC2086 # words
+	run stele $words /proc/version
+	is "1 stele: cannot open '/proc/version': neither a block device nor a regular file" \
+		"$status $(sed -n 1p <<<"$err")" "$words: to what keeps nothing"
+done
 ln -s nowhere dangling
 for words in "build src" "extract image@first" "copy image@first"; do
 	# shellcheck disable=SC2086 # words

@@ -307,8 +307,11 @@ static int check_opened(struct stele_file *file, unsigned int flags)
 	if (fstat(file->base.fd, &st))
 		return -errno;
 	file->regular = S_ISREG(st.st_mode);
-	file->in_memory = file->regular && !fstatfs(file->base.fd, &fs) &&
-			  (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+	if (file->regular && !fstatfs(file->base.fd, &fs)) {
+		if (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC)
+			return -ENOTBLK; /* what is there keeps nothing */
+		file->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+	}
 	file->base.resizable = file->regular;
 	file->base.named = file->regular && (st.st_nlink || flags & STELE_DEVICE_CREATE);
 	if (file->regular) {
