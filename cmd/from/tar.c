@@ -418,6 +418,7 @@ static int check_stored(struct from_scan *scan, uint64_t offset)
 static int read_members(struct from_scan *scan, tar_member_fn fn)
 {
 	struct archive *archive = scan->reader->archive;
+	bool lost = false; /* behind a damaged header: all blocks up to a sound one are one place */
 	int ret = 0;
 
 	while (!ret) {
@@ -433,11 +434,14 @@ static int read_members(struct from_scan *scan, tar_member_fn fn)
 			return check_end(scan);
 		if (got == ARCHIVE_OK || (got == ARCHIVE_WARN && !is_malformed(archive))) {
 			ret = take_entry(scan, entry, fn);
+			lost = false;
 			continue;
 		}
-		ret = archive_damaged(scan, offset, NULL);
+		if (!lost || got == ARCHIVE_FATAL)
+			ret = archive_damaged(scan, offset, NULL);
 		if (got == ARCHIVE_FATAL)
 			break; /* whatever follows is lost */
+		lost = got != ARCHIVE_WARN;
 	}
 	return ret;
 }

@@ -387,6 +387,18 @@ is 1 "$status" "an extended header with another length"
 ok "is named, with its place" grep -qi "long.tar' at byte [0-9]*: .*malformed" <<<"$err"
 ok "and nothing is built" test ! -e "$tmp/malformed"
 
+# ---- a damaged header ----
+
+# libarchive goes on block by block, until one is a header again.
+mkdir "$tmp/hurt" && for n in 1 2 3; do head -c 20000 /dev/urandom >"$tmp/hurt/$n"; done
+must tar --sort=name -C "$tmp/hurt" -cf "$tmp/hurt.tar" 1 2 3
+printf x | dd of="$tmp/hurt.tar" bs=1 seek=$((512 + 20480 + 150)) conv=notrunc status=none ||
+	bail "dd"
+run stele build --json --on-error=skip "$tmp/hurt.tar" "$tmp/hurt.stele"
+is "0 2 1 '$tmp/hurt.tar' at byte 20992" "$status $(jq -r '"\(.samples) " +
+	(.skipped.unreadable | "\(.count) \(.first[].key | split(":")[0])")' <<<"$out")" \
+	"what it makes of the member is one place" || diag "$out$err"
+
 # ---- members above the directory ----
 
 must tar -P -cf "$tmp/above.tar" -C "$tmp/long" "../long/$long"
