@@ -228,6 +228,8 @@ static const struct {
 	{-EACCES, NULL, "; another user: ", "--ceph-user=ID names another user"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
+	{-EINVAL, " query ", "syntax error",
+	 "a whole SELECT is wanted, such as \"SELECT key FROM samples WHERE label_name = 'cat'\""},
 	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},
 	{-ENOENT, " build append table from ", "source 'rbd:",
 	 "a source is a directory, or files; 'stele copy SOURCE TARGET' copies a snapshot of an "

@@ -89,8 +89,7 @@ static uint64_t count_set(const struct marks *marks)
 	return count;
 }
 
-/* "label = 'cat'", where the number of a class is compared with a name. */
-static void hint_names(const struct stele_dataset *ds, const char *expression)
+void where_hint_names(const struct stele_dataset *ds, const char *expression)
 {
 	struct stele_field field = {.size = sizeof(field)};
 	char names[STELE_NAME_SIZE_MAX + sizeof("_name")];
@@ -124,7 +123,7 @@ static int ask(const struct where *where, struct stele_dataset *ds, struct cmd_l
 		cmd_log_error(error, log->target);
 	} else if (count_set(marks) == marks->count) {
 		cmd_message("no sample of '%s' matches '%s'", log->target, where->expression);
-		hint_names(ds, where->expression);
+		where_hint_names(ds, where->expression);
 		error = -ENOENT;
 	}
 	return error;

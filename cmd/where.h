@@ -28,4 +28,10 @@ struct where {
 int where_find(struct where *where, const struct keys *keys);
 void where_release(struct where *where);
 
+/*
+ * An expression is true for none: "label = 'cat'", where the number of a class is compared with a
+ * name?
+ */
+void where_hint_names(const struct stele_dataset *ds, const char *expression);
+
 #endif

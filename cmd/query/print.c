@@ -245,7 +245,7 @@ static int table_rows(struct stele_query *query, struct table *t)
 	return error ? error : got < 0 ? got : 0;
 }
 
-static int print_table(struct stele_query *query, uint32_t count)
+static int print_table(struct stele_query *query, uint32_t count, uint64_t *rows)
 {
 	struct table t = {.columns = count};
 	const size_t cells = (MEASURED + 1) * (size_t)count;
@@ -256,6 +256,7 @@ static int print_table(struct stele_query *query, uint32_t count)
 	t.widths = calloc(count, sizeof(*t.widths));
 	if (t.cells && t.right && t.widths)
 		error = table_rows(query, &t);
+	*rows = t.rows ? t.rows - 1 : 0; /* without the names of columns */
 	if (t.cells)
 		free_cells(t.cells, cells);
 	free(t.cells);
@@ -288,19 +289,21 @@ static int id_row(struct stele_query *query, uint32_t column)
 	return error;
 }
 
-int print_rows(struct stele_query *query, enum print_format format)
+int print_rows(struct stele_query *query, enum print_format format, uint64_t *rows)
 {
 	const uint32_t count = stele_query_column_count(query);
 	uint32_t id = 0;
 	int got = 0, error = 0;
 
+	*rows = 0;
 	if (format == PRINT_TABLE)
-		return print_table(query, count);
+		return print_table(query, count, rows);
 	if (format == PRINT_IDS)
 		error = find_id(query, count, &id);
 	if (format == PRINT_CSV)
 		csv_header(query, count);
 	while (!error && !ferror(stdout) && (got = stele_query_next(query)) > 0) {
+		++*rows;
 		if (format == PRINT_IDS)
 			error = id_row(query, id);
 		else

@@ -10,6 +10,8 @@
 
 #include "stele.h"
 
+#include <stdint.h>
+
 enum print_format {
 	PRINT_CSV,
 	PRINT_IDS, /* the column `id` alone, one a line */
@@ -17,7 +19,10 @@ enum print_format {
 	PRINT_TABLE,
 };
 
-/* All rows. Return: 0; negative errno of the query; -ENOENT (no column `id`; said). */
-int print_rows(struct stele_query *query, enum print_format format);
+/*
+ * All rows; *rows: how many. Return: 0; negative errno of the query; -ENOENT (no column `id`;
+ * said).
+ */
+int print_rows(struct stele_query *query, enum print_format format, uint64_t *rows);
 
 #endif

@@ -7,10 +7,12 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "progress.h"
 #include "query/print.h"
+#include "where.h"
 
 static const struct option longopts[] = {
 	{"csv", no_argument, NULL, 'c'},
@@ -31,6 +33,8 @@ static int query(struct stele_dataset *ds, const char *sql, enum print_format fo
 		.progress = progress_show,
 	};
 	struct stele_query *rows;
+	const char *where = strcasestr(sql, "where");
+	uint64_t count = 0;
 	int error = stele_query_open(ds, sql, &opts, &rows);
 
 	if (error) {
@@ -39,8 +43,10 @@ static int query(struct stele_dataset *ds, const char *sql, enum print_format fo
 	}
 	/* Where rows are shown, they say how far it is. */
 	progress_start(!isatty(STDOUT_FILENO));
-	error = print_rows(rows, format);
+	error = print_rows(rows, format, &count);
 	progress_end();
+	if (!error && !count && where)
+		where_hint_names(ds, where);
 	if (error && error != -ENOENT)
 		cmd_log_error(error, log->target);
 	stele_query_close(rows);

@@ -238,6 +238,20 @@ fi
 run stele query small "SELECT x'00ff' AS b"
 is 0 "$status" "bytes"
 
+# ---- what finds nothing ----
+
+mkdir -p classes/{cat,dog} && echo x >classes/cat/1 && echo y >classes/dog/1
+must stele build -q classes classes.stele
+for way in csv ids json table; do
+	run stele query --$way classes.stele "SELECT id FROM samples WHERE label = 'cat'"
+	is "0 hint: 'label' is the number of a class: its name is in label_name" "$status $err" \
+		"a class by its name, --$way"
+done
+run stele query classes.stele "SELECT id, label FROM samples WHERE size > 9"
+is "0 " "$status $err" "not where another column is asked for"
+run stele query classes.stele "SELECT id FROM samples WHERE label_name = 'cat'"
+is "0 id 0 " "$status $(xargs <<<"$out") $err" "nor where it finds one"
+
 # ---- what is refused ----
 
 # refused SQL PATTERN
@@ -249,6 +263,9 @@ refused() {
 refused 'SELECT widht FROM samples' "no such column: widht \(there are id, key, size, x, n, t\)"
 refused 'SELECT id FROM sample' "no such table: sample \(the table is 'samples'\)"
 refused 'SELEC id' 'near "SELEC": syntax error'
+refused "n = 1" 'near "n": syntax error'
+is "hint: a whole SELECT is wanted, such as \"SELECT key FROM samples WHERE label_name = 'cat'\"" \
+	"$(tail -n 1 <<<"$err")" "an expression: what is wanted"
 refused 'SELECT id FROM samples WHERE' 'incomplete input'
 refused '' "one SELECT, and nothing else"
 refused 'SELECT 1; SELECT 2' "one SELECT, and nothing else"
