@@ -16,7 +16,6 @@
 #include "json.h"
 #include "parse.h"
 #include "progress.h"
-#include "snapshots.h"
 #include "stop.h"
 #include "text.h"
 
@@ -44,16 +43,7 @@ struct job {
 	uint8_t uuid[STELE_UUID_SIZE];
 	bool json, quiet;
 	bool was_file; /* the target, before */
-	struct snapshots before; /* of an image there */
 };
-
-static bool was_there(const struct job *job, const char *name)
-{
-	for (uint32_t i = 0; i < job->before.count; i++)
-		if (!strcmp(job->before.infos[i].name, name))
-			return true;
-	return false;
-}
 
 static void print_json(const struct stele_copy_report *report, bool dry_run)
 {
@@ -87,11 +77,10 @@ static void print_unread(const struct stele_copy_report *report, const char *tar
 	free(path);
 }
 
-static void print_text(const struct stele_copy_report *report, const char *target,
-		       bool dry_run, bool was_there)
+static void print_text(const struct stele_copy_report *report, const char *target, bool dry_run)
 {
 	const bool nothing = !report->segments_sent && !report->resumed_size;
-	const bool there = nothing && was_there;
+	const bool there = nothing && !report->created;
 	char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], hex[TEXT_HEX_SIZE];
 
 	printf("%s snapshot '%s', %s, %s '%s'\n",
@@ -208,46 +197,10 @@ static int run(const char *source, const char *target, struct job *job)
 	else if (job->json)
 		print_json(&report, dry_run);
 	else if (!job->quiet)
-		print_text(&report, target, dry_run, was_there(job, report.snapshot));
+		print_text(&report, target, dry_run);
 	if (error == -ECANCELED && stop_requested())
 		stop_raise();
 	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
-}
-
-/* Without --force an image that has snapshots stays the one that it is. */
-static const char *option_of_new(const struct job *job, const struct stele_image_info *info)
-{
-	const struct stele_copy_opts *opts = &job->opts;
-
-	if (opts->flags & STELE_FORCE || !(info->snapshot_count + info->deleted_count))
-		return NULL;
-	if (opts->label && strcmp(opts->label, info->label) != 0)
-		return "label";
-	if (opts->uuid && memcmp(opts->uuid, info->uuid, sizeof(info->uuid)) != 0)
-		return "uuid";
-	if (opts->file_size && opts->file_size != info->image_size)
-		return "size";
-	return opts->object_size ? "object-size" : NULL;
-}
-
-/* Return: CMD_OK, also if there is no image; CMD_USAGE (said). */
-static int look_before(const struct cmd *cmd, const char *target, struct job *job)
-{
-	struct stele_image_info info = {.size = sizeof(info)};
-	struct stele_image *image = NULL;
-	char *path = cmd_path_of(target);
-	const char *option = NULL;
-
-	if (path && !stele_image_open(path, NULL, &image) && !stele_image_info(image, &info)) {
-		snapshots_load(&job->before, image);
-		option = option_of_new(job, &info);
-	}
-	stele_image_close(image);
-	free(path);
-	if (!option)
-		return CMD_OK;
-	return cmd_misuse(cmd, "--%s is of a new image, and '%s' is one that is there%s", option,
-			  target, strcmp(option, "size") ? "" : "; 'stele resize' extends it");
 }
 
 /* Options with a value. Return: NULL; what it wants to be. */
@@ -277,7 +230,7 @@ static const char *set_value(struct job *job, int option, const char *text)
 int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 {
 	struct job job = {.opts = {.size = sizeof(job.opts)}};
-	int c, status;
+	int c;
 
 	while ((c = cmd_option(cmd, argc, argv, "fj:nqh", longopts)) != -1) {
 		switch (c) {
@@ -301,9 +254,5 @@ int cmd_copy(const struct cmd *cmd, int argc, char **argv)
 		return cmd_misuse(cmd, "copy needs a SOURCE and a TARGET");
 	if (cmd_refuse_target(cmd, argv[optind + 1]))
 		return CMD_USAGE;
-	status = look_before(cmd, argv[optind + 1], &job);
-	if (!status)
-		status = run(argv[optind], argv[optind + 1], &job);
-	snapshots_release(&job.before);
-	return status;
+	return run(argv[optind], argv[optind + 1], &job);
 }

@@ -406,6 +406,8 @@ struct stele_copy_report {
 	double seconds;
 	/* Of segments that snapshots there have: were used as they are, and not read. */
 	uint64_t unread_count, unread_size;
+	uint32_t created; /* 1: the snapshot was not there before */
+	uint32_t reserved;
 };
 
 /**
@@ -422,7 +424,8 @@ struct stele_copy_report {
  * is already there, with the same digest, the copy succeeds. DRY_RUN checks all but the
  * samples, and reports what would be sent if nothing was left by an interrupted copy. Of
  * segments that snapshots of the target have, only descriptors and ends of sections are read:
- * that they are sound is for stele_verify() to say.
+ * that they are sound is for stele_verify() to say. An image that is there keeps its label,
+ * UUID and size: others are -EINVAL.
  * Return: as for stele_build() and stele_dataset_open(); -EEXIST (another snapshot
  * has that name, or another segment that id; logged).
  */

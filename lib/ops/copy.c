@@ -350,6 +350,7 @@ int stele_copy_on(struct stele_copier *c)
 
 	memcpy(report->digest, c->snapshot->digest, STELE_DIGEST_SIZE);
 	strncpy(report->snapshot, c->name, sizeof(report->snapshot) - 1);
+	report->created = !ret;
 	report->sample_count = c->snapshot->sample_count;
 	report->segment_count = c->snapshot->segment_count;
 	for (uint32_t i = 0; i < report->segment_count; i++)
@@ -628,19 +629,45 @@ static int finish_beside(struct copy *c, int ret)
 
 /* ---- copy -------------------------------------------------------------------- */
 
+/* An image that is there stays the one that it is. */
+static int check_image(const struct copy *c)
+{
+	const struct stele_superblock *sb = &c->txn.image->sb;
+	const struct stele_copy_opts *opts = &c->opts;
+	const char *what = NULL;
+
+	if (opts->label && strcmp(opts->label, sb->label) != 0)
+		what = "label";
+	else if (opts->uuid && memcmp(opts->uuid, sb->uuid, STELE_UUID_SIZE) != 0)
+		what = "UUID";
+	else if (opts->file_size && opts->file_size != sb->image_size)
+		what = "size";
+	else if (opts->object_size && !stele_path_is_rbd(c->to.path))
+		what = "object size";
+	if (!what)
+		return 0;
+	stele_log_error(&c->log, "'%s' holds an image, whose %s is not set by a copy", c->to.path,
+			what);
+	return -EINVAL;
+}
+
 static int copy_to(struct copy *c, const char *target)
 {
 	int ret = stele_txn_check_name(name_of(c), &c->log);
+	bool there;
 
 	if (ret < 0)
 		return ret;
 	ret = find_image(c, target);
+	there = ret > 0;
 	if (ret == 0)
 		ret = make_image(c, target);
 	if (ret >= 0 && c->txn.state == STELE_TXN_CLOSED)
 		ret = stele_txn_begin(&c->txn, target,
 				      c->opts.flags & STELE_DRY_RUN,
 				      c->opts.backend, &c->log);
+	if (ret >= 0 && there)
+		ret = check_image(c);
 	if (ret < 0)
 		return ret;
 	c->txn.time = c->opts.time;

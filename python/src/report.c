@@ -110,6 +110,7 @@ const struct py_member py_copy_report[] = {
 	MEMBER(U64, sent_size), MEMBER(U64, resumed_size),
 	MEMBER(F64, seconds),
 	MEMBER(U64, unread_count), MEMBER(U64, unread_size),
+	MEMBER(U32, created),
 	{0},
 #undef MEMBER
 };

@@ -73,6 +73,8 @@ class CopyReport(NamedTuple):
     """Segments that snapshots there have: used as they are, and not read."""
     unread_size: int
     """Their bytes."""
+    created: bool
+    """The snapshot was not there before."""
 
 
 class Damage(NamedTuple):

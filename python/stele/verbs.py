@@ -207,7 +207,9 @@ def copy(
         backend=backend,
     )
     paths = (os.fsencode(source), os.fsencode(target))
-    return CopyReport(**run("copy", paths, options, progress)[0])
+    report = run("copy", paths, options, progress)[0]
+    report["created"] = bool(report["created"])
+    return CopyReport(**report)
 
 
 # ---- verify, diff

@@ -284,6 +284,9 @@ class Versions(Case):
         self.assertEqual(report.digest, stele.snapshots(self.target)[0].digest)
         self.assertEqual(self.names(self.target + "2"), ["copied"])
         again = stele.copy(self.target, self.target + "2@copied")
+        self.assertEqual((report.created, again.created), (True, False))
+        with self.assertRaisesRegex(stele.Error, "holds an image, whose label is not set by a copy"):
+            stele.copy(self.target, self.target + "2@copied", label="other")
         self.assertEqual(again.segments_sent, 0)
 
     def test_resize(self):

@@ -122,17 +122,21 @@ is "there is snapshot 'first', 3 samples, on 'copied-again'   sent      nothing:
 	`there" "$(head -n 2 <<<"$out" | paste -sd ' ')" "copy: and is there after that"
 run stele copy -n image@first copied-again
 ok "copy -n: which is said" grep -q "^there is snapshot 'first'" <<<"$out" || diag "$out"
-for option in --label=other --size=64M --uuid=0dd9a8b3-2f2e-4a6c-9d5a-0a1f6c7e8d90 \
-	--object-size=8M; do
+hint="leave it out, or overwrite it with --force"
+while read -r option what; do
+	[ "$what" != size ] || hint="'stele resize' extends it, --force overwrites it"
 	for way in -n ""; do
 		# shellcheck disable=SC2086 # none
-		says 2 "" copy $way $option image@second copied-twice
-		ok "copy $way $option: says so" grep -q "^stele: ${option%=*} is of a new `
-			`image, and 'copied-twice' is one that is there" <<<"$err" || diag "$err"
+		says 2 "$hint" copy $way $option image@second copied-twice
+		ok "copy $way $option: says so" grep -q "^stele: 'copied-twice' holds an image, `
+			`whose $what is not set by a copy" <<<"$err" || diag "$err"
 	done
-done
-ok "copy --size: how else" grep -q "; 'stele resize' extends it$" <<<"$(
-	stele copy --size=64M image@second copied-twice 2>&1)"
+done <<'END'
+--label=other label
+--uuid=0dd9a8b3-2f2e-4a6c-9d5a-0a1f6c7e8d90 UUID
+--object-size=8M object size
+--size=64M size
+END
 is "first more" "$(stele snapshot list --json copied-twice | jq -r .name | paste -sd ' ')" \
 	"nothing was copied"
 must stele copy -q --label=other --size=64M image@first labelled
