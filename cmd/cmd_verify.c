@@ -7,6 +7,7 @@
  */
 #include "cmd.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "parse.h"
 #include "progress.h"
 #include "remedy.h"
+#include "stop.h"
 #include "text.h"
 
 #define DETAIL_SIZE 256u
@@ -137,9 +139,14 @@ static int run(const char *target, struct job *job)
 		.progress = progress_show, .jobs = job->jobs);
 	int result;
 
+	stop_catch();
 	progress_start(!job->quiet);
 	result = stele_verify(target, &opts, &report);
 	progress_end();
+	if (result == -ECANCELED && stop_requested()) {
+		cmd_message("%s: stopped", strsignal(stop_requested()));
+		stop_raise();
+	}
 	if (result < 0) {
 		cmd_log_error(result, target);
 		return cmd_finish(cmd_status_of(result));

@@ -165,4 +165,16 @@ for ((try = 0; try < 10 && clean < 3; try++)); do
 done
 is "130 3" "$status $clean" "two signals at once: dies of one, having cleaned up" || diag "$err"
 
+# ---- a command that only reads ----
+
+mkdir "$tmp/some" && truncate -s 512M "$tmp/some/a"
+must stele build -q "$tmp/some" "$tmp/some.stele"
+env --default-signal=INT stele verify -j1 "$tmp/some.stele" >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+sleep 0.05
+kill -INT $pid
+wait $pid
+is "130 stele: Interrupt: stopped" "$? $(<"$tmp/err")" "verify: says that it was stopped"
+is "" "$(<"$tmp/out")" "and calls nothing sound"
+
 done_testing
