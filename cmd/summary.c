@@ -106,10 +106,11 @@ static void print_space(const struct stele_build_report *report,
 	printf(ROW "%s, a table of %s\n", "runs",
 	       text_count(a, report->run_count),
 	       text_size(b, report->table_size));
-	printf(ROW "granule %u: %s, %s of them padding (%s)\n", "slots",
-	       report->granule, text_size(a, report->slots_size),
-	       text_size(b, report->padding_size),
-	       text_share(c, report->padding_size, report->slots_size));
+	if (report->slots_size)
+		printf(ROW "granule %u: %s, %s of them padding (%s)\n", "slots",
+		       report->granule, text_size(a, report->slots_size),
+		       text_size(b, report->padding_size),
+		       text_share(c, report->padding_size, report->slots_size));
 	printf(ROW "%s (keys, order, digests, columns)\n", "sections",
 	       text_size(a, report->sections_size));
 	printf(ROW "%s", "image", text_size(a, report->image_end));

@@ -212,6 +212,8 @@ is "$before" "$(sha256sum <"$tmp/still")" "the image is as it was"
 run stele append -q --size=16M "$tmp/src/train" "$tmp/still@v2"
 is "0 v1 $((16 << 20))" "$status $(stele snapshot list --json "$tmp/still" | jq -r .name) \
 $(stele info --json "$tmp/still" | jq .image.image_size)" "an image can grow all the same"
+run stele append -n --always "$tmp/src/train" "$tmp/still@v2"
+ok "--always: of no slots nothing is said" not grep -q "^slots" <<<"$out"
 run stele append --json --always "$tmp/src/train" "$tmp/still@v2"
 is "0 true $digest" "$status $(field "$out" '"\(.created) \(.digest)"')" "--always"
 for try in "" --dry-run; do
