@@ -147,7 +147,7 @@ static int read_catalog(struct stele_device *dev, const struct stele_log *log,
 	if (image->mirrored)
 		stele_log_warning(log,
 				  "catalog of generation %" PRIu64 " at byte %" PRIu64
-				  " cannot be used: %s; its mirror at byte %" PRIu64 " is",
+				  " cannot be used: %s; its mirror at byte %" PRIu64 " can",
 				  sb->generation, sb->catalog_offset, why, sb->mirror_offset);
 	else if (ret < 0)
 		stele_log_error(held,
