@@ -219,11 +219,11 @@ static const struct {
 	{-EPERM, " append ", "has to be forced",
 	 "if SOURCE is the right directory, and whole, use --force"},
 	{-ENOENT, " table ", "source has no samples",
-	 "see whether it is the right file, and more than a header: --allow-empty takes nothing "
-	 "at all"},
+	 "see whether it is the right file, and more than a header: --allow-empty accepts a "
+	 "source without samples"},
 	{-ENOENT, " build append ", "source has no samples",
 	 "see whether SOURCE is the right directory: --follow takes what symbolic "
-	 "links lead to, --allow-empty takes nothing at all"},
+	 "links lead to, --allow-empty accepts a source without samples"},
 	{-ENOENT, NULL, "no monitors are known", "--ceph-conf=FILE names another configuration"},
 	{-EACCES, NULL, "; another user: ", "--ceph-user=ID names another user"},
 	{-EACCES, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
@@ -263,9 +263,9 @@ static const struct {
 	{-EPERM, NULL, "anybody but", NULL},
 	{-EPERM, NULL, NULL, READ_PERMISSION},
 	{-EOPNOTSUPP, " append ", "the source has no splits",
-	 "append the directory that the image was built from: only what is new in it is "
-	 "written; of a part of it, keys would differ, and samples be there twice: if it is "
-	 "another one, say with --label-from where its labels come from"},
+	 "append the whole directory that the image was built from: only what is new in it is "
+	 "written. In a part of it the same samples have other keys, and would be there twice. "
+	 "Of another directory, --label-from says where its labels come from"},
 	{-EOPNOTSUPP, " append ", "the source has splits",
 	 "if the keys of SOURCE are those that 'stele ls' shows, or other samples are to be added, "
 	 "say with --label-from where labels come from; else samples would be there twice, under "

@@ -251,7 +251,7 @@ says 1 "remove the link, or name what it leads to" build --force src dangling
 mkdir -p split/{train,val}/{a,b} maps
 for dir in split/*/*; do echo "$dir" >"$dir/f"; done
 must stele build -q split splits@v1
-says 1 "append the directory that the image was built from" append split/train splits@v2
+says 1 "append the whole directory that the image was built from: only" append split/train splits@v2
 echo bad >maps/cats
 STELE_RUN_DIR=$tmp/maps says 3 "run 'stele unmap' and 'stele map' again" ls cats
 STELE_RUN_DIR=$tmp/none/x says 1 "make its directory first, or set STELE" map image@first cats
