@@ -338,7 +338,8 @@ class Samplers(unittest.TestCase):
         some = random.Random(7)
         for case in range(24):
             workers = some.randrange(4)
-            options = {"batch_size": some.choice((None, 1, 7, 30, 100, 300, 400)), "num_workers": workers}
+            size = some.choice((None, 1, 7, 30, 100, 300, 400))
+            options = {"batch_size": size, "num_workers": workers}
             if options["batch_size"]:
                 options["drop_last"] = some.random() < 0.5
             if workers:
