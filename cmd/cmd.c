@@ -294,7 +294,7 @@ int cmd_finish(int status)
 	/* Whoever closed the pipe early knows. */
 	if (error != -EPIPE)
 		cmd_message("cannot write to stdout: %s%s", strerror(-error),
-			    status == CMD_OK ? "; all else was done" : "");
+			    status == CMD_OK ? "; nothing else failed" : "");
 	return status == CMD_OK ? CMD_FAILED : status;
 }
 

@@ -117,6 +117,11 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	from->complained = true;
 	if (refuse_image(shard->name, shard->name))
 		return -EMEDIUMTYPE;
+	if (from->empty) {
+		cmd_message("'%s' is empty", shard->name);
+		cmd_hint("see whether what writes it has failed");
+		return -EMEDIUMTYPE;
+	}
 	format = foreign_file(shard->path);
 	if (format) {
 		cmd_message("'%s' is %s, which the command does not read", shard->name, format);
@@ -151,6 +156,7 @@ static int detect(struct from *from, const struct from_shard *shard,
 	input->rewinds = true;
 	ret = input_open(input);
 	got = ret ? ret : input_look(input, FROM_HEAD_SIZE, &data);
+	from->empty = !got;
 	find_by_begin(from, data, got);
 	if (!ret && got == -EBADMSG) {
 		const int64_t before = input_look(input, 1, &data);

@@ -180,13 +180,14 @@ static void inherit_lost(struct stele_claim *claim)
 /* Refused without force; a dry run says what force would overwrite. */
 static int refuse_image(struct stele_claim *claim, struct stele_image *image)
 {
+	const char *label = image->sb.label;
 	char text[STELE_CLAIM_TEXT_SIZE];
 
 	stele_claim_describe(image, text);
 	stele_log_emit(&claim->log,
 		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
-		       "'%s' holds a Stele image, label '%s', %s%s",
-		       claim->path, image->sb.label, text,
+		       "'%s' holds a Stele image, %s%s%s%s%s",
+		       claim->path, *label ? "label '" : "", label, *label ? "', " : "", text,
 		       claim->force ? ", which would be overwritten" : "");
 	return claim->force ? 0 : -EEXIST;
 }

@@ -70,7 +70,7 @@ refuses 1 build src dangling
 refuses 1 build --force src dangling
 refuses 1 build --size 1M src new.stele
 rehearses "would be overwritten.*ext4.*keepsake" build -f src foreign
-rehearses "label '', snapshots 'v1', 'v2', which would be overwritten" \
+rehearses "holds a Stele image, snapshots 'v1', 'v2', which would be overwritten" \
 	build -f src image.stele
 ok "the image is sound" stele verify -q image.stele
 

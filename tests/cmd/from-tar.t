@@ -218,6 +218,8 @@ is 1 "$status" "a file of no known format fails"
 ok "and the list is printed" \
 	grep -q "cannot tell the format of .*1.jpg'.*--from: dir.*tar" <<<"$err"
 ok "and what a picture wants" grep -q "^hint: .*name the directory" <<<"$err"
+built - </dev/null
+is "1 stele: 'standard input' is empty" "$status $(head -n 1 <<<"$err")" "nothing on stdin"
 built --from=tar "$src/train/cat/1.jpg"
 damaged "1.jpg' at byte 0: " "what is no archive"
 built - "$tmp/x.tar" </dev/null

@@ -44,7 +44,7 @@ builds() {
 
 file=$tmp/file
 builds "no file" "$file"
-refused "an image" "label" "$file" --label cats
+refused "an image" "holds a Stele image" "$file" --label cats
 refused "an image" "'v1'" "$file"
 builds "an image, by force" "$file" --force --label "the cats"
 refused "an image with a label" "'the cats'" "$file"

@@ -151,7 +151,7 @@ static void test_own_image(void)
 	void *before = contents(target, &size), *after;
 
 	is_int(-EEXIST, build(none, NULL), "an image is not overwritten");
-	ok(said("label ''") && said("'v1'"), "its snapshots are named");
+	ok(said("image, snapshots 'v1'"), "its snapshots are named");
 	after = contents(target, &again);
 	ok(size == again && !memcmp(before, after, size), "it is unchanged");
 	free(before);
