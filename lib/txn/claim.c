@@ -701,13 +701,19 @@ static void log_lost(const struct stele_claim *claim)
 				"'%s' is left with an unfinished image", claim->path);
 }
 
-/* What was cut off holds nothing of ours; of anybody else's only what he has begun. */
+/*
+ * What was cut off holds nothing of ours; of anybody else's only what he has begun. Nor does
+ * what has no data, where memory ran out before anything could be found.
+ */
 static bool is_left_over(struct stele_claim *claim)
 {
 	struct stele_image image;
 	int ret;
 
-	if (!stele_file_check_whole(claim->dev) || stele_intent_silent(claim->dev) < 0)
+	if (!stele_file_check_whole(claim->dev) &&
+	    stele_guard_signatures(claim->dev, NULL, NULL) < 0)
+		return false;
+	if (stele_intent_silent(claim->dev) < 0)
 		return false;
 	ret = stele_image_probe(claim->dev, NULL, false, &image);
 	image.dev = NULL; /* the claim's */

@@ -329,6 +329,27 @@ static void intent_free(struct intent *intent)
 	free(intent);
 }
 
+/* What was avoided is left for the next one to avoid; it may come still later. */
+static void leave(struct intent *intent)
+{
+	struct stele_intent_record *record = &intent->record;
+
+	stele_extents_release(&intent->reserved);
+	put_all(intent, STELE_INTENT_EXTENTS_MAX);
+	memset(record->nonce, 0, sizeof(record->nonce));
+	write_block(intent->dev, STELE_INTENT_OFFSET,
+		    record->other_count ? record : NULL);
+	write_block(intent->dev, STELE_INTENT_TURN_OFFSET, NULL);
+}
+
+/* Unless it is somebody else's turn: he has taken what we said away. */
+static void take_back(struct intent *intent)
+{
+	intent->log = (struct stele_log){0}; /* what is done is done */
+	if (look(intent) == 0)
+		leave(intent);
+}
+
 int stele_intent_begin(struct stele_device *dev, const struct stele_log *log,
 		       uint64_t generation)
 {
@@ -348,25 +369,14 @@ int stele_intent_begin(struct stele_device *dev, const struct stele_log *log,
 		intent->log = *log;
 	ret = announce(intent, generation);
 	if (ret < 0) {
+		if (ret == -ENOMEM) /* it may have been said */
+			take_back(intent);
 		intent_free(intent);
 		return ret;
 	}
 	enlist(intent);
 	dev->permit = &intent->permit;
 	return 0;
-}
-
-/* What was avoided is left for the next one to avoid; it may come still later. */
-static void leave(struct intent *intent)
-{
-	struct stele_intent_record *record = &intent->record;
-
-	stele_extents_release(&intent->reserved);
-	put_all(intent, STELE_INTENT_EXTENTS_MAX);
-	memset(record->nonce, 0, sizeof(record->nonce));
-	write_block(intent->dev, STELE_INTENT_OFFSET,
-		    record->other_count ? record : NULL);
-	write_block(intent->dev, STELE_INTENT_TURN_OFFSET, NULL);
 }
 
 void stele_intent_forget(struct stele_device *dev)
@@ -386,9 +396,7 @@ void stele_intent_end(struct stele_device *dev)
 
 	if (!intent)
 		return;
-	intent->log = (struct stele_log){0}; /* what is done is done */
-	if (look(intent) == 0)
-		leave(intent);
+	take_back(intent);
 	stele_intent_forget(dev);
 }
 

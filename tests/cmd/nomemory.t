@@ -25,7 +25,7 @@ must stele snapshot create --base v1 image@v3 >/dev/null
 # starved WORDS CMD...: the n-th allocation fails, for all n; `fresh` before each
 fresh() { :; }
 starved() {
-	local words=$1 n wanted short='' usage='' silent=''
+	local words=$1 n wanted short='' usage='' silent='' left=''
 	shift
 	fresh
 	wanted=$("$@" 2>/dev/null | kept)
@@ -38,7 +38,10 @@ starved() {
 		[ -e told ] || break
 		case $status in
 		0) [ "$(kept <out)" = "$wanted" ] || short+=" $n" ;;
-		1 | 3) [ -s err ] || silent+=" $n" ;;
+		1 | 3)
+			[ -s err ] || silent+=" $n"
+			[ ! -e new ] || stele verify -q new || left+=" $n"
+			;;
 		*) usage+=" $n:$status" ;;
 		esac
 		[ $n -lt 5000 ] || bail "$words: has no end"
@@ -46,6 +49,7 @@ starved() {
 	is "" "$short" "$words: success is all of the output, at each of $((n - 1)) allocations"
 	is "" "$silent" "$words: a failure is said"
 	is "" "$usage" "$words: no other end"
+	is "" "$left" "$words: no new file stays after a failure"
 }
 kept() { cat; }
 
@@ -57,6 +61,10 @@ starved "snapshot list --json" stele snapshot list --json image
 starved "diff --json" stele diff --json image@v1 image@v2
 starved "verify --json" stele verify --json image
 starved "gc --json" stele gc --json image
+fresh() { rm -f new; }
+kept() { cat; }
+starved "build" stele build -q --time=9 src new@v1
+rm -f new
 fresh() { cp image copy; }
 kept() { jq -c 'del(.time, .generation, .digest)' 2>&1; }
 starved "snapshot create -d --json" stele snapshot create --json --time=9 \
