@@ -175,6 +175,7 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._head = _MAGIC | _fingerprint(data_source, self._shape) << 16
         self._seed, self._epoch = number("seed", seed, 64), number("epoch", epoch, 64)
         self._start = 0
+        self._ended: int | None = None  # the epoch of a state that was loaded, if at its end
         self._iterator: _Indices | None = None
 
     @property
@@ -187,8 +188,8 @@ class Sampler(torch.utils.data.Sampler[int]):
         if number("epoch", epoch, 64) != self._epoch or (
             self._iterator and self._iterator.used
         ):
-            self._epoch, self._start = epoch, 0
-        self._iterator = None
+            self._epoch, self._start = epoch, self._count if epoch == self._ended else 0
+        self._ended = self._iterator = None
 
     def __len__(self) -> int:
         """Samples of this rank in the epoch, or in the rest of it."""
@@ -197,8 +198,10 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     def __iter__(self) -> _Indices:
         # Iterators are also made and not used, by StatefulDataLoader.
+        # After a state at an end it also takes indices that it does not use.
         if self._iterator and self._iterator.used:
-            self._epoch, self._start = self._epoch + 1, 0
+            if self._ended is None or self._iterator.is_at_end():
+                self._epoch, self._start, self._ended = self._epoch + 1, 0, None
         self._iterator = _Indices(self)
         return self._iterator
 
@@ -219,6 +222,9 @@ class Sampler(torch.utils.data.Sampler[int]):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on there, with the state's seed and epoch, at any world_size and batch size.
 
+        From the end of an epoch it goes on with the next one, unless set_epoch() names the
+        one that has ended, of which there is no rest.
+
         Raises:
             stele.StaleError: a state of other samples, or of another shuffle.
             ValueError: no state.
@@ -235,7 +241,9 @@ class Sampler(torch.utils.data.Sampler[int]):
                 116, "the state belongs to a sampler of other samples, or of another shuffle"
             )
         self._seed, self._epoch, self._start = seed, epoch, position
-        self._iterator = None
+        self._ended = self._iterator = None
+        if not len(self):
+            self._epoch, self._start, self._ended = epoch + 1, 0, epoch
 
 
 class _Ahead(NamedTuple):
@@ -300,12 +308,15 @@ class _Indices(Iterator[int]):
         """Samples that were handed out to whoever trains."""
         return self._ahead.handed_out(self._taken) if self._ahead else self._taken
 
+    def is_at_end(self) -> bool:
+        return self._taken == self._length
+
     def __next__(self) -> int:
         place = self._taken % _CHUNK
         if not self.used:
             self._ahead = _ahead(self)
         self.used = True
-        if self._taken == self._length:
+        if self.is_at_end():
             raise StopIteration
         if not place:
             count = min(_CHUNK, self._length - self._taken)

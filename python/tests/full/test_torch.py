@@ -300,6 +300,42 @@ class Samplers(unittest.TestCase):
             with self.assertRaises(stele.StaleError):
                 other.load_state_dict(state)
 
+    def test_state_at_the_end(self):
+        """Of an epoch: the next one follows, as it does without a restart."""
+        orders = list(map(list, itertools.repeat(self.sampler(seed=5), 4)))
+        for way in WAYS:
+            with self.subTest(way):
+                sampler, other = self.sampler(seed=5), self.sampler()
+                loader = DataLoader(self.all, 48, sampler=sampler, **workers_options(*way))
+                self.assertEqual([i for batch in loader for i in batch.tolist()], orders[0])
+                state = sampler.state_dict()
+                other.load_state_dict(state)
+                self.assertEqual((other.epoch, len(other)), (1, 1000))
+                loader = DataLoader(self.all, 48, sampler=other, **workers_options(*way))
+                for order in orders[1:3]:
+                    self.assertEqual([i for batch in loader for i in batch.tolist()], order)
+        end = self.sampler(seed=5, rank=1, world_size=3, drop_last=True)
+        self.assertEqual(len(list(end)), 333)
+        for epoch, rest in ((None, orders[1]), (0, []), (1, orders[1]), (2, orders[2])):
+            other = self.sampler()
+            other.load_state_dict(state)
+            if epoch is not None:
+                other.set_epoch(epoch)
+            self.assertEqual(list(other), rest)
+            self.assertEqual(list(other), orders[(epoch if epoch is not None else 1) + 1])
+        other = self.sampler(drop_last=True, rank=0, world_size=3)
+        other.load_state_dict(end.state_dict())
+        self.assertEqual((other.epoch, len(list(other))), (1, 333))
+        for workers in (0, 2):
+            first, second = (
+                StatefulDataLoader(self.all, 48, sampler=self.sampler(seed=5), num_workers=workers)
+                for _ in range(2)
+            )
+            self.assertEqual([i for batch in first for i in batch.tolist()], orders[0])
+            second.load_state_dict(first.state_dict())
+            for order in orders[1:3]:
+                self.assertEqual([i for batch in second for i in batch.tolist()], order)
+
     def test_large(self):
         """Order and state take no memory and no time."""
 
@@ -366,6 +402,8 @@ class Samplers(unittest.TestCase):
         state = self.broken_before(whole)
         for last in (False, False, True):
             one = loader(state)
+            if one.sampler.epoch:
+                break  # the state was at the end
             it = iter(one)
             if len(one):
                 self.assertEqual(one.sampler.state_dict(), state)
@@ -375,7 +413,8 @@ class Samplers(unittest.TestCase):
                 del it
             state = one.sampler.state_dict()
         self.assertEqual(got, wanted)
-        self.assertEqual(len(loader(state)), 0)
+        after = loader(state)
+        self.assertEqual((after.sampler.epoch, len(after)), (1, len(whole)))
 
     def broken_before(self, loader):
         """The state at the start of an epoch; before it, one of the same loader was broken off."""
