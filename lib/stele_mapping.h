@@ -92,7 +92,8 @@ STELE_API int stele_map(const char *target, const char *name,
  */
 STELE_API int stele_unmap(const char *name, const struct stele_map_opts *opts);
 /**
- * Calls fn for each sound mapping, by name; the others are logged, through opts->log.
+ * Calls fn (NULL: none) for each sound mapping, by name; the others are logged, through
+ * opts->log.
  * Return: count; -EINVAL; errno of the directory.
  */
 STELE_API int stele_map_list(void (*fn)(void *user,

@@ -421,7 +421,8 @@ static int list_one(void *user, const struct stele_mapping *mapping)
 	struct list *list = user;
 
 	info.size = sizeof(info);
-	list->fn(list->user, &info);
+	if (list->fn)
+		list->fn(list->user, &info);
 	list->count++;
 	return 0;
 }
@@ -432,7 +433,7 @@ static int maps(void (*fn)(void *user, const struct stele_mapping_info *info),
 	struct list list = {.fn = fn, .user = user};
 	struct stele_map_opts known;
 	struct stele_log log;
-	int rc = fn ? get_options(opts, &known, &log) : -EINVAL;
+	int rc = get_options(opts, &known, &log);
 
 	if (!rc)
 		rc = stele_mapping_each(list_one, &list, &log);

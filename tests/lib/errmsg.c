@@ -186,7 +186,6 @@ static void fails_to_change(void)
 	     "resize to less");
 	says(-EINVAL, stele_resize(target, UINT64_MAX - 4095, NULL, NULL), "more than an image",
 	     "resize to 2^64");
-	says(-EINVAL, stele_map_list(NULL, NULL, NULL), "mappings", "list without a function");
 	says(-EBUSY,
 	     stele_gc(target,
 		      &STELE_OPTS(stele_txn_opts,

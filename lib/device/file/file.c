@@ -308,7 +308,8 @@ static int check_opened(struct stele_file *file, unsigned int flags)
 		return -errno;
 	file->regular = S_ISREG(st.st_mode);
 	if (file->regular && !fstatfs(file->base.fd, &fs)) {
-		if (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC)
+		if (flags & STELE_DEVICE_WRITE &&
+		    (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
 			return -ENOTBLK; /* what is there keeps nothing */
 		file->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
 	}
