@@ -69,6 +69,7 @@
 #define FILL                                                                 \
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
+#define OTHER_TMPDIR "set TMPDIR to a directory that takes files"
 #define FILE_LIMIT "files may not be that large here: raise the limit with 'ulimit -f'"
 #define OTHER_FIELDS                                                         \
 	"append what the image was built from, as it is now; 'stele build' makes an image of " \
@@ -168,6 +169,10 @@ static const struct {
 	{-EFBIG, NULL, NULL, FILE_LIMIT},
 	{-ENOSPC, NULL, "temporary file",
 	 "free space there, or set TMPDIR to a directory that has more"},
+	{-EACCES, NULL, "temporary file in '", OTHER_TMPDIR},
+	{-ENOENT, NULL, "temporary file in '", OTHER_TMPDIR},
+	{-ENOTDIR, NULL, "temporary file in '", OTHER_TMPDIR},
+	{-EROFS, NULL, "temporary file in '", OTHER_TMPDIR},
 	{-ENOSPC, " snapshot gc repair posix ", "filesystem is full",
 	 "free some space there first: whatever changes an image writes a little, deleting, too"},
 	{-ENOSPC, NULL, "no inodes left", "remove files there, or choose another place"},

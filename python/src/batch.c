@@ -318,7 +318,8 @@ static PyMethodDef methods[] = {
 	 "samples($self, /)\n--\n\nAll samples as a list."},
 	{"readinto", batch_readinto, METH_O,
 	 "readinto($self, buffer, /)\n--\n\n"
-	 "Copy what `buffer` would be into writable memory, pinned memory for example.\n\n"
+	 "Copy what `buffer` would be into writable memory: a bytearray, a NumPy array, also that\n"
+	 "of a pinned tensor, tensor.numpy().\n\n"
 	 "Returns the number of bytes; ValueError if they do not fit."},
 	{"stack", batch_stack, METH_O,
 	 "stack($self, field, /)\n--\n\n"

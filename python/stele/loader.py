@@ -87,7 +87,10 @@ def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
         raise TypeError(f"a Loader takes Datasets: stele.open({sources!r})")
     if not hasattr(sources, "__iter__"):
         raise TypeError(f"a Loader takes a Dataset, or a list of them, not {sources!r}")
-    return tuple(map(_pair, sources))
+    pairs = tuple(map(_pair, sources))
+    if len({weight > 0 for _, weight in pairs}) > 1:
+        raise ValueError("all sources have a weight, (Dataset, weight), or none has one")
+    return pairs
 
 
 def _pair(source: Any) -> tuple[Dataset, float]:
@@ -135,7 +138,7 @@ class Loader(_stele.Loader, Generic[T]):
 
     Args:
         sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of
-            all), or of (Dataset, weight); opened without mmap, as a Loader reads past the
+            all), or one of (Dataset, weight) alone; opened without mmap, as a Loader reads past the
             page cache.
         batch_size: samples of each batch of this rank.
         shuffle: True: one uniform permutation of all; 'windowed': blocks of neighbours,
@@ -277,7 +280,8 @@ class Loader(_stele.Loader, Generic[T]):
         the state brings it again; a loop that goes on with the same iterator skips it, and
         counts it with the next one. A signal handler may ask for the state at any time.
 
-        ``for`` and ``async for`` never lose a batch to a signal handler that raises. In
+        ``for`` and ``async for`` never lose a batch to a signal handler that raises: the
+        state brings it again. In
         ``batch = next(batches)`` one may raise after next() has returned, but before there is
         a ``batch``: within nanoseconds, which ``for batch in batches: break`` does not have.
         A Batch that nobody saw comes again then; what a transform made of it is counted.

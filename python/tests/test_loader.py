@@ -293,6 +293,8 @@ class Loaders(unittest.TestCase):
         for weight in (0, -1, float("nan"), float("inf")):
             with self.assertRaisesRegex(ValueError, "a weight must be positive and finite"):
                 stele.Loader([(self.ds, weight)])
+        with self.assertRaisesRegex(ValueError, "all sources have a weight, .* or none has one"):
+            stele.Loader([self.ds, (self.ds, 1)])
         with self.assertRaisesRegex(TypeError, "transform must be callable, not 3"):
             self.loader(transform=3)
         for name in ("drop_last", "as_completed", "shuffle", "on_error"):

@@ -359,6 +359,7 @@ for filter in gzip bzip2 xz zstd lz4; do
 done
 TMPDIR=/nonexistent built "$tmp/y.gzip"
 damaged "temporary file in '/nonexistent': No such file" "no place for a temporary file"
+ok "which is named" grep -q "^hint: set TMPDIR to a directory" <<<"$err" || diag "$err"
 
 # ---- append ----
 

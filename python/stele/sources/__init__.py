@@ -197,7 +197,10 @@ def _as_base(found: Mapping[str, Field], base: Mapping[str, Field]) -> dict[str,
     if set(found) != set(base):
         for name in base:
             if name not in found:
-                raise SourceError(f"the image has a field '{name}', and the source no such column")
+                raise SourceError(
+                    f"the image has a field '{name}', and the source no such column, besides "
+                    "that of the keys, which key names"
+                )
         name = next(name for name in found if name not in base)
         raise SourceError(
             f"the image has no field '{name}', which is a column of the source: it has "
