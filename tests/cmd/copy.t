@@ -431,7 +431,7 @@ done
 kill -STOP $pid
 run stele copy -q "$tmp/slow.stele" "$tmp/twin"
 is 1 "$status" "one that takes its time: the second is refused"
-ok "by name of the first" grep -q "open in process $pid " <<<"$err" || diag "$err"
+ok "by name of the first" grep -q "process $pid " <<<"$err" || diag "$err"
 ok "to try again" grep -q "^hint: try again" <<<"$err" || diag "$err"
 kill -CONT $pid
 wait $pid
