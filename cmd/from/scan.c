@@ -478,6 +478,20 @@ static int read_shard(struct from_scan *scan)
 	return from_changed(scan, scan->shard->name);
 }
 
+/* One of several shards: an archive of zeros, as a crash leaves it, and an image are none. */
+static int judge_empty(const struct from_scan *scan)
+{
+	struct from *from = scan->from;
+	const char *name = scan->shard->name;
+	int ret = scan->shard->regular ? from_refuse_image(name, name) : 0;
+
+	if (ret)
+		from->complained = true;
+	else if (from->shard_count > 1)
+		cmd_message("warning: '%s' has no samples", name);
+	return ret;
+}
+
 static int scan_shard(struct from *from, size_t index,
 		      const struct stele_source_sink *sink)
 {
@@ -498,7 +512,7 @@ static int scan_shard(struct from *from, size_t index,
 	else
 		ret = read_shard(&scan);
 	input_close(&scan.input);
-	return ret;
+	return ret || scan.reported ? ret : judge_empty(&scan);
 }
 
 /* ---- all --------------------------------------------------------------------- */

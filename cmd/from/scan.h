@@ -197,6 +197,8 @@ bool from_shard_holds(const struct from_shard *shard, int fd);
 /* What a sample that is no record came from. Return: 0; negative errno. */
 int from_origin(const struct from *from, const struct stele_source_entry *entry,
 		uint64_t *origin);
+/* `path`: `source`, without a snapshot. Return: 0: there is no image; -EMEDIUMTYPE (said). */
+int from_refuse_image(const char *source, const char *path);
 /* Return: `error`. */
 int from_shard_failed(struct from *from, const struct from_shard *shard, int error);
 /* Of stele_source_ops; `user` is the struct from. */

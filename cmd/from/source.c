@@ -96,8 +96,7 @@ void from_each(void (*fn)(const char *name, void *user), void *user)
 		fn(formats[i]->name, user);
 }
 
-/* `path`: `source`, without a snapshot. Return: 0: there is no image; -EMEDIUMTYPE (said). */
-static int refuse_image(const char *source, const char *path)
+int from_refuse_image(const char *source, const char *path)
 {
 	const bool snapshot = strcmp(source, path) != 0 && cmd_names_snapshot(source);
 
@@ -115,7 +114,7 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	const char *format;
 
 	from->complained = true;
-	if (refuse_image(shard->name, shard->name))
+	if (from_refuse_image(shard->name, shard->name))
 		return -EMEDIUMTYPE;
 	if (from->empty) {
 		cmd_message("'%s' is empty", shard->name);
@@ -409,7 +408,7 @@ static int check_sources(char *const *sources, size_t count)
 		if (access(sources[i], F_OK) == 0)
 			continue;
 		path = cmd_path_of(sources[i]);
-		ret = path ? refuse_image(sources[i], path) : -ENOMEM;
+		ret = path ? from_refuse_image(sources[i], path) : -ENOMEM;
 		free(path);
 	}
 	return ret;

@@ -218,6 +218,18 @@ is 1 "$status" "a file of no known format fails"
 ok "and the list is printed" \
 	grep -q "cannot tell the format of .*1.jpg'.*--from: dir.*tar" <<<"$err"
 ok "and what a picture wants" grep -q "^hint: .*name the directory" <<<"$err"
+tar cf "$tmp/one.tar" -C "$src" train/cat/1.jpg
+head -c 20480 /dev/zero >"$tmp/zeros.tar"
+for way in "" --from=webdataset; do
+	# shellcheck disable=SC2086 # none
+	built $way "$tmp/one.tar" "$tmp/wanted"
+	is 1 "$status" "an image is no shard, either $way"
+	ok "and is called that" grep -q "^stele: '$tmp/wanted' holds an image, which is no `
+		`source" <<<"$err" || diag "$err"
+	# shellcheck disable=SC2086 # none
+	built $way "$tmp/one.tar" "$tmp/zeros.tar"
+	is "0 stele: warning: '$tmp/zeros.tar' has no samples" "$status $err" "nor are zeros $way"
+done
 built - </dev/null
 is "1 stele: 'standard input' is empty" "$status $(head -n 1 <<<"$err")" "nothing on stdin"
 built --from=tar "$src/train/cat/1.jpg"
