@@ -38,7 +38,7 @@ struct collection {
 	const char *target;
 	uint32_t forgotten; /* deleted snapshots that are due */
 	int64_t future; /* from when on something that is not due is unused; 0: none is so late */
-	bool json, applied, dry_run; /* applied: but for dry_run */
+	bool json, applied, dry_run; /* applied: --apply was given */
 };
 
 static void print_item_json(const struct stele_gc_item *item)

@@ -28,10 +28,7 @@ struct where {
 int where_find(struct where *where, const struct keys *keys);
 void where_release(struct where *where);
 
-/*
- * An expression is true for none: "label = 'cat'", where the number of a class is compared with a
- * name?
- */
+/* Of an expression that no sample meets: "label = 'cat'" compares a class's number with a name. */
 void where_hint_names(const struct stele_dataset *ds, const char *expression);
 
 #endif

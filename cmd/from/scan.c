@@ -478,7 +478,7 @@ static int read_shard(struct from_scan *scan)
 	return from_changed(scan, scan->shard->name);
 }
 
-/* One of several shards: an archive of zeros, as a crash leaves it, and an image are none. */
+/* A shard without samples: an image is none; zeros, as a crash leaves them, are worth a word. */
 static int judge_empty(const struct from_scan *scan)
 {
 	struct from *from = scan->from;

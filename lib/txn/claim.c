@@ -702,8 +702,8 @@ static void log_lost(const struct stele_claim *claim)
 }
 
 /*
- * What was cut off holds nothing of ours; of anybody else's only what he has begun. Nor does
- * what has no data, where memory ran out before anything could be found.
+ * What was cut off holds nothing of ours; of anybody else's only what he has begun. A file
+ * without data holds nothing at all: that is how it is left when memory runs out early.
  */
 static bool is_left_over(struct stele_claim *claim)
 {
