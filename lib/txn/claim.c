@@ -26,6 +26,7 @@
 #include "lib/txn/intent.h"
 
 #define FRONT_END  (STELE_INTENT_OFFSET + STELE_BLOCK_SIZE) /* of what no wipe erases */
+#define OPEN_TRIES 4 /* while others create the target, and remove it */
 
 static int check_mapped(const struct stele_claim *claim)
 {
@@ -50,10 +51,7 @@ static int check_mapped(const struct stele_claim *claim)
 	return -EBUSY;
 }
 
-/*
- * A path may lead elsewhere than a moment ago. What was not there then, and
- * was not made by us, is none that was asked about, either.
- */
+/* A path may lead elsewhere than a moment ago. */
 static int check_same(const struct stele_claim *claim, const struct stat *now,
 		      const struct stat *asked)
 {
@@ -89,7 +87,10 @@ static void log_no_directory(const struct stele_claim *claim)
 	free(dir);
 }
 
-/* `asked`: what was there when the guard was asked; zeros: nothing. */
+/*
+ * `asked`: what was there when the guard was asked; zeros: nothing. Return: as stele_claim_open();
+ * -EEXIST (somebody else was faster to create it, or to lock it; not logged).
+ */
 static int open_file(struct stele_claim *claim, const char *backend,
 		     const struct stat *asked)
 {
@@ -116,6 +117,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 					     flags | STELE_DEVICE_CREATE,
 					     backend, &claim->log, &claim->dev);
 		claim->created = !ret;
+		if (ret == -EEXIST || ret == -EBUSY)
+			return -EEXIST;
 		if (ret != -ENODEV)
 			verb = "create";
 	}
@@ -143,6 +146,11 @@ static int open_file(struct stele_claim *claim, const char *backend,
 		return 0;
 	if (fstat(stele_device_fd(claim->dev), &st) < 0)
 		return -errno;
+	if (!asked->st_ino && !claim->created) {
+		stele_device_close(claim->dev);
+		claim->dev = NULL;
+		return -EEXIST;
+	}
 	ret = check_same(claim, &st, asked);
 	if (ret < 0)
 		return ret;
@@ -150,22 +158,36 @@ static int open_file(struct stele_claim *claim, const char *backend,
 	return stele_device_size(claim->dev, &claim->size);
 }
 
-static int open_target(struct stele_claim *claim,
-		       const struct stele_claim_opts *opts)
+/* As open_file(), of what is in nobody's use. */
+static int open_unused(struct stele_claim *claim, const char *backend)
 {
 	struct stat asked;
 	int ret;
 
-	if (claim->rbd) {
-		ret = check_mapped(claim);
-		return ret ? ret : stele_claim_open_rbd(claim, opts);
-	}
 	if (stat(claim->path, &asked) < 0)
 		memset(&asked, 0, sizeof(asked));
 	ret = stele_guard_in_use(claim->path, &claim->log);
 	if (!ret)
 		ret = check_mapped(claim);
-	return ret ? ret : open_file(claim, opts->backend, &asked);
+	return ret ? ret : open_file(claim, backend, &asked);
+}
+
+static int open_target(struct stele_claim *claim,
+		       const struct stele_claim_opts *opts)
+{
+	int ret = -EEXIST;
+
+	if (claim->rbd) {
+		ret = check_mapped(claim);
+		return ret ? ret : stele_claim_open_rbd(claim, opts);
+	}
+	/* What somebody else has just created is looked at like all that was there before. */
+	for (int i = 0; i < OPEN_TRIES && ret == -EEXIST; i++)
+		ret = open_unused(claim, opts->backend);
+	if (ret != -EEXIST)
+		return ret;
+	stele_log_error(&claim->log, "'%s' is in use: it comes and goes", claim->path);
+	return -EBUSY;
 }
 
 /* By who came no further: it is lost all the same. */

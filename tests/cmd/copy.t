@@ -422,6 +422,28 @@ for i in 1 2 3 4; do
 	ok "two at once, $i: sound" stele verify -q "$tmp/twin"
 done
 
+# between CALL=N DO: a copy, with DO done before the N-th CALL for its target
+between() {
+	rm -f "$tmp/twin"
+	BETWEEN_FILE=$tmp/twin BETWEEN_DO=$2 LD_PRELOAD=$tmp/between.so run \
+		env "BETWEEN_$1" stele copy -q "$tmp/slow.stele" "$tmp/twin"
+}
+if ! ldd "$BUILD/stele" | grep -qE 'lib[at]san' &&
+	"${CC:-cc}" -shared -fPIC -O1 -o "$tmp/between.so" tests/cmd/between/between.c; then
+	for do in "stele copy -q $tmp/slow.stele $tmp/twin" ": >>$tmp/twin"; do
+		for call in AT=1 STAT={2..7}; do
+			between "$call" "$do"
+			is "0 " "$status $err" "another is faster, before $call: ${do%% *}"
+			ok "then it is sound" stele verify -q "$tmp/twin"
+		done
+	done
+	between AT=1 "echo something >$tmp/twin"
+	is "1 something" "$status $(<"$tmp/twin")" "another's file is left alone"
+	ok "what is said names force" grep -q "^hint: use --force" <<<"$err" || diag "$err"
+else
+	skip_block 30 "needs the calls of its own, and a compiler"
+fi
+
 rm -f "$tmp/twin"
 stele copy -q "$tmp/slow.stele" "$tmp/twin" 2>"$tmp/err1" &
 pid=$!

@@ -438,7 +438,7 @@ int stele_device_open_file(const char *path, unsigned int flags,
 	stele_nvme_close(file->nvme);
 	free(file->real);
 	close(file->base.fd);
-	if (flags & STELE_DEVICE_CREATE)
+	if (flags & STELE_DEVICE_CREATE && rc != -EBUSY) /* busy: another has it open by now */
 		unlink(path);
 out:
 	free(file);
