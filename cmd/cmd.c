@@ -295,6 +295,8 @@ int cmd_finish(int status)
 	if (error != -EPIPE)
 		cmd_message("cannot write to stdout: %s%s", strerror(-error),
 			    status == CMD_OK ? "; nothing else failed" : "");
+	if (error == -EFBIG)
+		remedy_file_limit();
 	return status == CMD_OK ? CMD_FAILED : status;
 }
 

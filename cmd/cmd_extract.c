@@ -88,6 +88,8 @@ static void summarize(const struct extract *job, const char *dir)
 	if (job->failed)
 		cmd_message("%s failed",
 			    text_counted(count, job->failed, "sample"));
+	if (job->too_large)
+		output_hint_place(job->root, -EFBIG, "DIR");
 	if (job->stopped) {
 		cmd_message("stopped after %s of %s",
 			    text_counted(count, job->done, "sample"),

@@ -357,6 +357,8 @@ static void count_failure(struct extracting *e, const char *path, int error)
 		complain(job, "cannot write", path, strlen(path),
 			 file_reason(job, error));
 	job->failed++;
+	if (error == -EFBIG)
+		job->too_large = true;
 	if (is_final(error)) {
 		job->stopped = error;
 		stop(e);

@@ -27,7 +27,7 @@ struct extract {
 		uint64_t count;
 	} kinds[EXTRACT_KINDS];
 	int stopped; /* by a failure that all others would share: negative errno */
-	bool damaged;
+	bool damaged, too_large; /* a sample; a file of one */
 	bool stale; /* the snapshot no longer exists */
 };
 

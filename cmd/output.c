@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "remedy.h"
 
 /* Where the mark of an earlier output is looked for, in bytes. */
 #define MARK_WITHIN 512
@@ -40,6 +41,8 @@ void output_hint_place(int fd, int error, const char *place)
 	else if (error == -EROFS)
 		cmd_hint("choose another %s, or mount its filesystem with 'mount -o remount,rw'",
 			 place);
+	else if (error == -EFBIG)
+		remedy_file_limit();
 }
 
 int output_directory(const char *path)

@@ -22,8 +22,10 @@ int output_check(const char *path, const char *mark);
  * inodes from one of space. `fd`: of any file of it, or a directory; -1: not known.
  */
 const char *output_why(int fd, int error);
-/* Likewise: what helps is said, if it is want of either, or read-only. `place`: what another
- * one is given for. */
+/*
+ * Likewise: what helps is said, if it is want of either, read-only, or too large a file. `place`:
+ * what another one is given for.
+ */
 void output_hint_place(int fd, int error, const char *place);
 /* A descriptor of the directory that `path` lies in, for these two; -1. */
 int output_directory(const char *path);

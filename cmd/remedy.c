@@ -662,6 +662,12 @@ static bool files_are_limited(void)
 	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY;
 }
 
+void remedy_file_limit(void)
+{
+	if (files_are_limited())
+		cmd_hint("%s", FILE_LIMIT);
+}
+
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target)
 {

@@ -11,6 +11,8 @@
  */
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target);
+/* The same for -EFBIG of a file that is none of the library's. */
+void remedy_file_limit(void);
 /* How to write a path that holds an '@', if there is a file of that name. */
 void remedy_path(const char *target);
 

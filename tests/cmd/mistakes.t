@@ -409,6 +409,15 @@ for dry in --dry-run ""; do
 		grep -q "files have up to 102400 there" "$tmp/.limited"
 done
 ok "ulimit -f: no half of an image is left" test ! -e "$tmp/limited.stele"
+must stele build -q "$tmp/limited" "$tmp/limited.stele@v1"
+for output in "extract $tmp/limited.stele $tmp/unlimited" \
+	"export $tmp/limited.stele $tmp/limited.tar" "cat $tmp/limited.stele file"; do
+	# shellcheck disable=SC2086
+	(ulimit -f 100; exec stele $output) >"$tmp/.to" 2>"$tmp/.limited"
+	is 1 "$?" "ulimit -f: no signal: ${output%% *}" || diag "$(<"$tmp/.limited")"
+	is 1 "$(grep -c "^hint: .*ulimit -f" "$tmp/.limited")" "ulimit -f: one hint" ||
+		diag "$(<"$tmp/.limited")"
+done
 says 1 "" snapshot delete image@nope
 ok "snapshot delete: says that it cannot delete" grep -q "cannot delete snapshot 'nope'" <<<"$err"
 says 1 "choose another place" build src /proc/x
