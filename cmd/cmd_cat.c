@@ -181,7 +181,8 @@ static int run(const char *target, char **names, bool keys_only,
 	struct cmd_log log = {.target = target};
 	struct stele_dataset *ds;
 	int error, index, status = CMD_OK;
-	bool missing = false, written = false;
+	const char *missing = NULL;
+	bool unknown, written = false;
 
 	error = cmd_open_dataset(&log, verify, &ds);
 	if (error)
@@ -190,14 +191,16 @@ static int run(const char *target, char **names, bool keys_only,
 	if (field && index < 0)
 		status = CMD_USAGE;
 	for (; *names && !ferror(stdout) && (index >= 0 || !field); names++) {
-		error = copy(ds, *names, keys_only, index, range, &missing);
+		unknown = false;
+		error = copy(ds, *names, keys_only, index, range, &unknown);
+		missing = unknown ? *names : missing;
 		if (error && status != CMD_DAMAGED)
 			status = cmd_status_of(error);
 		written |= !error;
 	}
 	if (written && !field && fields_warn_joined(ds, "sample"))
 		cmd_hint("--field=NAME writes one");
-	if (missing)
+	if (missing && !remedy_snapshot(target, missing))
 		remedy_print("cat", -ENOENT, "no such key", NULL);
 	if (status == CMD_DAMAGED)
 		remedy_print("cat", -EBADMSG, "", NULL);

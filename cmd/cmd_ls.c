@@ -151,21 +151,24 @@ static bool matches(const char *pattern, const struct stele_cursor_entry *entry)
 	return fnmatch(pattern, key, 0) == 0;
 }
 
-static void say_none(const char *prefix)
+static void say_none(const char *target, const char *prefix)
 {
 	char *text = text_escape(prefix, strlen(prefix));
 
 	cmd_message(is_pattern(prefix) ? "no key matches '%s'" : "no key begins with '%s'",
 		    text ? text : prefix);
 	free(text);
+	remedy_snapshot(target, prefix);
 }
 
+/* Return: 1 at least one was listed; 0; negative errno. */
 static int list(struct stele_dataset *ds, const char *prefix,
 		struct listing *listing)
 {
 	struct stele_cursor_entry entry;
 	struct stele_cursor *cursor;
-	uint64_t left = listing->limit ? listing->limit : UINT64_MAX;
+	const uint64_t limit = listing->limit ? listing->limit : UINT64_MAX;
+	uint64_t left = limit;
 	char begin[STELE_KEY_SIZE_MAX + 1];
 	size_t size;
 	int got, error = 0;
@@ -186,10 +189,9 @@ static int list(struct stele_dataset *ds, const char *prefix,
 		error = print(ds, listing, &entry);
 		left--;
 	}
-	if (!error && got == 0 && *prefix && left == (listing->limit ? listing->limit : UINT64_MAX))
-		say_none(prefix);
 	stele_cursor_close(cursor);
-	return got < 0 ? got : error;
+	error = got < 0 ? got : error;
+	return error ? error : left < limit;
 }
 
 static int run(const char *target, const char *prefix,
@@ -207,12 +209,14 @@ static int run(const char *target, const char *prefix,
 	if (!error)
 		error = list(ds, prefix, listing);
 	columns_release(&listing->columns);
-	if (error && !listing->complained)
+	if (!error && *prefix)
+		say_none(target, prefix);
+	if (error < 0 && !listing->complained)
 		cmd_error(error, "cannot list '%s'", target);
-	if (cmd_status_of(error) == CMD_DAMAGED)
+	if (error < 0 && cmd_status_of(error) == CMD_DAMAGED)
 		remedy_print("ls", error, "", NULL);
 	stele_dataset_close(ds);
-	return cmd_finish(error ? cmd_status_of(error) : CMD_OK);
+	return cmd_finish(error < 0 ? cmd_status_of(error) : CMD_OK);
 }
 
 int cmd_ls(const struct cmd *cmd, int argc, char **argv)

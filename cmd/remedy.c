@@ -470,9 +470,9 @@ static bool names_image(const char *target)
 }
 
 /* "IMAGE@v1 v2" for "IMAGE@v1 IMAGE@v2". */
-static bool suggest_second(const char *first, const char *name)
+bool remedy_snapshot(const char *target, const char *name)
 {
-	char *path = cmd_path_of(first);
+	char *path = cmd_path_of(target);
 	struct stele_image *image = NULL;
 	struct snapshots snapshots = {0};
 	bool found = false;
@@ -506,14 +506,16 @@ static bool suggest_order(const char *verb, int error, const char *target)
 		return true;
 	}
 	if (has_verb(" diff ", verb) && error == -ENOENT && !strcmp(argument[1], target))
-		return suggest_second(argument[0], target);
+		return remedy_snapshot(argument[0], target);
 	if (has_verb(" snapshot ", verb)) /* of which the first is its own verb */
 		return argument[2] && !cmd_names_snapshot(argument[1]) &&
-		       (suggest_second(argument[1], argument[2]) ||
-			suggest_second(argument[2], argument[1]));
+		       (remedy_snapshot(argument[1], argument[2]) ||
+			remedy_snapshot(argument[2], argument[1]));
 	if (!has_verb(" cat export extract ls map mount query ", verb) ||
-	    strcmp(argument[0], target) != 0 || names_image(target))
+	    strcmp(argument[0], target) != 0)
 		return false;
+	if (names_image(target)) /* the wrong one is behind it */
+		return error == -EINVAL && remedy_snapshot(target, argument[1]);
 	while (*++argument && !names_image(*argument))
 		;
 	if (*argument)

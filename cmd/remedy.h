@@ -5,12 +5,16 @@
 #ifndef STELE_CMD_REMEDY_H
 #define STELE_CMD_REMEDY_H
 
+#include <stdbool.h>
+
 /*
  * Print hints for `error` (0: a warning) and `line`, the library's message, on `target` (may
  * be NULL) of the command `verb`; nothing if there is no next step.
  */
 void remedy_print(const char *verb, int error, const char *line,
 		  const char *target);
+/* If what was looked for, `name`, is a snapshot of TARGET: how it is named. Return: said. */
+bool remedy_snapshot(const char *target, const char *name);
 /* The same for -EFBIG of a file that is none of the library's. */
 void remedy_file_limit(void);
 /* How to write a path that holds an '@', if there is a file of that name. */

@@ -461,6 +461,22 @@ static const char *command_for(const char *word)
 	return NULL;
 }
 
+static void no_option(const char *name)
+{
+	static const char *const options[] = {
+		"--help", "--version", "--ceph-conf=", "--ceph-user=",
+	};
+	struct suggest suggest = {.word = name};
+
+	cmd_message("'%s' is not an option of stele itself; see 'stele --help'", name);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		suggest_offer(&suggest, options[i], strlen(options[i]));
+	if (*suggest.best)
+		suggest_print(&suggest, "");
+	else
+		cmd_hint("options of a command follow it: 'stele COMMAND %s'", name);
+}
+
 static const struct cmd *find(const char *name)
 {
 	struct suggest names = {.word = name};
@@ -469,6 +485,10 @@ static const struct cmd *find(const char *name)
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
+	}
+	if (*name == '-') {
+		no_option(name);
+		return NULL;
 	}
 	cmd_message("'%s' is not a command; see 'stele --help'", name);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)

@@ -122,6 +122,9 @@ must cp image.stele many.stele
 must stele snapshot create many.stele@v2
 hints "did you mean 'many.stele@v2'?" "diff: of two" diff many.stele@v1 v2
 hints "" "diff: with what is none" diff many.stele@v1 v3
+hints "did you mean 'many.stele@v2'?" "ls: a snapshot as if it were a key" ls many.stele v2
+hints "" "ls: what is none" ls image.stele v3
+hints "did you mean 'image.stele@v1'?" "cat: a snapshot as if it were a key" cat image.stele v1
 for ((i = 1; i <= 20; i++)); do must stele snapshot create "many.stele@x$i"; done
 run stele ls many.stele@nothing
 ok "many snapshots: some are named" \

@@ -198,6 +198,8 @@ fi
 
 says 2 "did you mean 'info'?" inof image
 says 2 "did you mean 'snapshot'?" snapshots list image
+says 2 "did you mean '--version'?" --versoin
+says 2 "options of a command follow it: 'stele COMMAND -n'" -n build source image
 says 2 "" frobnicate image
 for word in delete rm remove; do
 	says 2 "did you mean 'stele snapshot delete'?" $word image@first
