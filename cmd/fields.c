@@ -18,72 +18,26 @@
 
 #define TEXT_MAX 64 /* bytes of a text in a list */
 
-static const char *const dtypes[] = {
-	[STELE_DTYPE_BOOL] = "bool", [STELE_DTYPE_U8] = "u8",
-	[STELE_DTYPE_I8] = "i8",     [STELE_DTYPE_U16] = "u16",
-	[STELE_DTYPE_I16] = "i16",   [STELE_DTYPE_U32] = "u32",
-	[STELE_DTYPE_I32] = "i32",   [STELE_DTYPE_U64] = "u64",
-	[STELE_DTYPE_I64] = "i64",   [STELE_DTYPE_F16] = "f16",
-	[STELE_DTYPE_BF16] = "bf16", [STELE_DTYPE_F32] = "f32",
-	[STELE_DTYPE_F64] = "f64",   [STELE_DTYPE_C64] = "c64",
-	[STELE_DTYPE_C128] = "c128",
-};
-
-static const char *type_name(uint32_t type)
-{
-	static const char *const types[] = {
-		[STELE_TYPE_BYTES] = "bytes",	[STELE_TYPE_UTF8] = "utf8",
-		[STELE_TYPE_TENSOR] = "tensor", [STELE_TYPE_I64] = "i64",
-		[STELE_TYPE_F64] = "f64",
-	};
-
-	return type && type < sizeof(types) / sizeof(*types) ? types[type] :
-							       "unknown";
-}
-
-static const char *dtype_name(uint32_t dtype)
-{
-	return dtype && dtype < sizeof(dtypes) / sizeof(*dtypes) ?
-		       dtypes[dtype] :
-		       "unknown";
-}
-
-char *field_type(const struct stele_field *field, char text[FIELD_TYPE_SIZE])
-{
-	int at;
-
-	if (field->type != STELE_TYPE_TENSOR) {
-		snprintf(text, FIELD_TYPE_SIZE, "%s", type_name(field->type));
-		return text;
-	}
-	at = snprintf(text, FIELD_TYPE_SIZE, "%s[", dtype_name(field->dtype));
-	for (uint32_t i = 0; i < field->rank; i++)
-		at += field->dims[i] ?
-			      snprintf(text + at, FIELD_TYPE_SIZE - (size_t)at,
-				       "%s%" PRIu32, i ? "," : "",
-				       field->dims[i]) :
-			      snprintf(text + at, FIELD_TYPE_SIZE - (size_t)at,
-				       "%s?", i ? "," : "");
-	snprintf(text + at, FIELD_TYPE_SIZE - (size_t)at, "]");
-	return text;
-}
-
 json_t *field_json(const struct stele_field *field)
 {
+	const bool tensor = field->type == STELE_TYPE_TENSOR;
+	char type[STELE_FIELD_TYPE_SIZE];
 	json_t *object = json_make(), *shape;
 
+	stele_field_type(field, type);
 	json_set_text(object, "name", field->name);
-	json_set_text(object, "type", type_name(field->type));
+	json_set_text(object, "type", tensor ? "tensor" : type);
 	json_set_number(object, "classes", field->name_count);
 	if (field->names_damaged)
 		json_set(object, "names_damaged", json_true());
-	if (field->type != STELE_TYPE_TENSOR)
+	if (!tensor)
 		return object;
 	shape = json_make_list();
 	for (uint32_t i = 0; i < field->rank; i++)
 		json_add(shape, field->dims[i] ? json_integer(field->dims[i]) :
 						 json_null());
-	json_set_text(object, "dtype", dtype_name(field->dtype));
+	type[strcspn(type, "[")] = '\0';
+	json_set_text(object, "dtype", type);
 	json_set(object, "shape", shape);
 	return object;
 }

@@ -10,9 +10,6 @@
 
 #include "stele.h"
 
-/* `bytes`, `i64`, `f32[?,3]`. Returns text. */
-#define FIELD_TYPE_SIZE 128
-char *field_type(const struct stele_field *field, char text[FIELD_TYPE_SIZE]);
 json_t *field_json(const struct stele_field *field);
 
 /* i64 or f64, not bytes of whatever kind? */

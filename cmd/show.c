@@ -66,14 +66,14 @@ static void print_classes(struct stele_dataset *ds, uint32_t index,
 void show_fields(struct stele_dataset *ds, uint32_t count, int *error)
 {
 	struct stele_field field = {.size = sizeof(field)};
-	char *name, type[FIELD_TYPE_SIZE];
+	char *name, type[STELE_FIELD_TYPE_SIZE];
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (stele_dataset_field(ds, i, &field) < 0)
 			break;
 		name = text_escape(field.name, strlen(field.name));
 		printf(ROW "%s %s", i ? "" : "fields", name ? name : "?",
-		       field_type(&field, type));
+		       stele_field_type(&field, type));
 		free(name);
 		if (field.name_count)
 			printf(" (%" PRIu32 " class%s)", field.name_count,

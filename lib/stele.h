@@ -336,6 +336,15 @@ struct stele_field {
  */
 STELE_API int stele_dataset_field(const struct stele_dataset *ds,
 				  uint32_t index, struct stele_field *out);
+#define STELE_FIELD_TYPE_SIZE 128 /* more than the longest text, and its NUL */
+/**
+ * stele_field_type() - its type as text: "bytes", "utf8", "i64", "f64", "f32[?,3]"
+ * Of a tensor: dtype, and dimensions, with '?' for one that differs from sample to sample;
+ * "unknown" for what is none of the above. Any thread.
+ * Return: @text.
+ */
+STELE_API char *stele_field_type(const struct stele_field *field,
+				 char text[STELE_FIELD_TYPE_SIZE]);
 /** Return: index; -ENOENT. */
 STELE_API int stele_dataset_field_index(const struct stele_dataset *ds,
 					const char *name);

@@ -229,7 +229,7 @@ static void show_field(struct view *view, uint32_t index)
 {
 	struct stele_field field = {.size = sizeof(field)};
 	const bool counted = view->info.sample_count <= SHOW_COUNTED_MAX;
-	char type[FIELD_TYPE_SIZE], text[TEXT_SIZE];
+	char type[STELE_FIELD_TYPE_SIZE], text[TEXT_SIZE];
 	int error = stele_dataset_field(view->ds, index, &field);
 
 	if (error)
@@ -237,7 +237,7 @@ static void show_field(struct view *view, uint32_t index)
 	fputs("<div>\n<h3>", view->to);
 	page_bytes(view->to, field.name, strlen(field.name));
 	fprintf(view->to, " <span class=\"soft mono\">%s</span></h3>\n",
-		field_type(&field, type));
+		stele_field_type(&field, type));
 	if (field.name_count)
 		fprintf(view->to, "<p class=note>%s class%s</p>\n",
 			text_count(text, field.name_count), field.name_count == 1 ? "" : "es");

@@ -14,8 +14,6 @@
 #include "format/sections.h"
 #include "lib/base/options.h"
 
-#define TYPE_SIZE 128 /* of a type as text */
-
 struct taking {
 	struct stele_fields *fields;
 	const struct stele_segment *base;
@@ -214,36 +212,15 @@ static bool is_same(const struct stele_descriptor_field *x,
 	return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-/* `utf8`, `f32[?,3]` */
 static const char *type_text(const struct stele_descriptor_field *field,
-			     char text[TYPE_SIZE])
+			     char text[STELE_FIELD_TYPE_SIZE])
 {
-	static const char *const types[] = {
-		[STELE_FIELD_BYTES] = "bytes", [STELE_FIELD_UTF8] = "utf8",
-		[STELE_FIELD_I64] = "i64",     [STELE_FIELD_F64] = "f64",
+	struct stele_field copy = {
+		.type = field->type, .dtype = field->dtype, .rank = field->rank,
 	};
-	static const char *const dtypes[] = {
-		[STELE_DTYPE_BOOL] = "bool", [STELE_DTYPE_U8] = "u8",
-		[STELE_DTYPE_I8] = "i8",     [STELE_DTYPE_U16] = "u16",
-		[STELE_DTYPE_I16] = "i16",   [STELE_DTYPE_U32] = "u32",
-		[STELE_DTYPE_I32] = "i32",   [STELE_DTYPE_U64] = "u64",
-		[STELE_DTYPE_I64] = "i64",   [STELE_DTYPE_F16] = "f16",
-		[STELE_DTYPE_BF16] = "bf16", [STELE_DTYPE_F32] = "f32",
-		[STELE_DTYPE_F64] = "f64",   [STELE_DTYPE_C64] = "c64",
-		[STELE_DTYPE_C128] = "c128",
-	};
-	size_t at;
 
-	if (field->type != STELE_FIELD_TENSOR)
-		return types[field->type];
-	at = (size_t)snprintf(text, TYPE_SIZE, "%s[", dtypes[field->dtype]);
-	for (uint32_t i = 0; i < field->rank; i++)
-		at += (size_t)(field->dims[i] ?
-			snprintf(text + at, TYPE_SIZE - at, "%s%u", i ? "," : "",
-				 field->dims[i]) :
-			snprintf(text + at, TYPE_SIZE - at, "?"));
-	snprintf(text + at, TYPE_SIZE - at, "]");
-	return text;
+	memcpy(copy.dims, field->dims, sizeof(copy.dims));
+	return stele_field_type(&copy, text);
 }
 
 /* Say which field differs from the base's, first of all. Either may have ended. */
@@ -252,7 +229,7 @@ static void log_other(const struct taking *t,
 		      const struct stele_descriptor_field *was)
 {
 	static const char what[] = "what is appended has other fields than the snapshot";
-	char now[TYPE_SIZE], then[TYPE_SIZE];
+	char now[STELE_FIELD_TYPE_SIZE], then[STELE_FIELD_TYPE_SIZE];
 
 	if (!was)
 		stele_log_error(t->log, "%s: field '%s' (%s) is not in the snapshot",

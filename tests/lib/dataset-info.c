@@ -126,6 +126,39 @@ static void test_info(void)
 	stele_dataset_close(ds);
 }
 
+static void is_type(const char *text, const struct stele_field *field)
+{
+	char got[STELE_FIELD_TYPE_SIZE];
+
+	is_string(text, stele_field_type(field, got), "type %s", text);
+}
+
+static void test_types(void)
+{
+	struct stele_field field = {.type = STELE_TYPE_TENSOR, .dtype = STELE_DTYPE_C128};
+
+	is_type("c128[]", &field);
+	field.rank = STELE_RANK_MAX;
+	memset(field.dims, 0xff, sizeof(field.dims));
+	field.dims[0] = 0;
+	is_type("c128[?,4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,"
+		"4294967295]", &field);
+	field.rank = UINT32_MAX;
+	field.dtype = STELE_DTYPE_C128 + 1;
+	for (int i = 1; i < STELE_RANK_MAX; i++)
+		field.dims[i] = 1;
+	is_type("unknown[?,1,1,1,1,1,1,1]", &field);
+	field.dtype = 0;
+	field.rank = 1;
+	is_type("unknown[?]", &field);
+	is_type("unknown", &(struct stele_field){0});
+	is_type("bytes", &(struct stele_field){.type = STELE_TYPE_BYTES});
+	is_type("utf8", &(struct stele_field){.type = STELE_TYPE_UTF8});
+	is_type("i64", &(struct stele_field){.type = STELE_TYPE_I64});
+	is_type("f64", &(struct stele_field){.type = STELE_TYPE_F64});
+	is_type("unknown", &(struct stele_field){.type = STELE_TYPE_F64 + 1});
+}
+
 static void test_fields(void)
 {
 	struct stele_target target = {.snapshot = "v1"};
@@ -270,6 +303,7 @@ int main(void)
 	test_open_nothing();
 	test_info();
 	test_fields();
+	test_types();
 	test_find();
 	test_locate();
 	test_column();
