@@ -70,6 +70,8 @@
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
 #define OTHER_TMPDIR "set TMPDIR to a directory that takes files"
+#define OTHER_NAME "choose another name, or first give that snapshot another one with 'stele "\
+		   "snapshot rename'"
 #define FILE_LIMIT "files may not be that large here: raise the limit with 'ulimit -f'"
 #define OTHER_FIELDS                                                         \
 	"append what the image was built from, as it is now; 'stele build' makes an image of " \
@@ -126,9 +128,8 @@ static const struct {
 	{-ENOENT, " repair ", "there is no branch", "'stele repair -n' shows those that there are"},
 	{-ENOENT, " snapshot ", "no deleted snapshot",
 	 "'stele snapshot list --deleted' shows those that can be undeleted"},
-	{-EEXIST, " append compact snapshot ", NULL,
-	 "choose another name, or first give that snapshot another one with 'stele snapshot "
-	 "rename'"},
+	{-EEXIST, " append compact snapshot ", NULL, OTHER_NAME},
+	{-EEXIST, " webdataset ", "there is a snapshot '", OTHER_NAME},
 	{-EEXIST, " map ", NULL,
 	 "choose another NAME, or first remove this one with 'stele unmap'"},
 	{-EBUSY, " snapshot ", "may still have readers",
@@ -320,6 +321,8 @@ static const struct {
 	 "the first digits of one, 0 to 9 and a to f, do as well: see 'stele info'"},
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},
+	{-EBADMSG, " from ", "the line is not a JSON object",
+	 "each line is an object of its own: \"jq -c '.[]' FILE\" makes such lines of a list"},
 	{-EISDIR, " from ", NULL,
 	 "a directory is a source by itself, without --from and without others"},
 	{-EIO, NULL, "cannot be judged",
@@ -622,6 +625,17 @@ static bool suggest_grown(int error, const char *line, const char *target)
 	return loop;
 }
 
+/* What a shell was kept from expanding. */
+static bool suggest_glob(int error, const char *line)
+{
+	const bool glob = error == -ENOENT && strstr(line, " source '") && strpbrk(line, "*?[");
+
+	if (glob)
+		cmd_hint("shells expand '*' and '?' only where they are not quoted, and some file "
+			 "matches");
+	return glob;
+}
+
 /* "SOURCE IMAGE NAME" for "SOURCE IMAGE@NAME". */
 static bool suggest_snapshot(const char *verb)
 {
@@ -685,7 +699,7 @@ void remedy_print(const char *verb, int error, const char *line,
 		       suggest_mapped_image(error, line, target) ||
 		       suggest_target_last(verb, error, line, target)))
 		return;
-	if (error && suggest_snapshot(verb))
+	if (suggest_glob(error, line) || (error && suggest_snapshot(verb)))
 		return;
 	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
 		remedy = NOT_EVEN_ROOT;

@@ -83,6 +83,19 @@ mixed s-0.tar one.csv
 printf 'key,n\nx,"1" 2\n' >bad.csv
 hints "" "build: of one format, which one of them breaks" build one.csv bad.csv mixed.stele
 
+echo '[{"a": 1}]' >list.json
+hints "each line is an object of its own: \"jq -c '.[]' FILE\" makes such lines of a list" \
+	"build: a list of objects" build --from=jsonl list.json mixed.stele
+globbed="shells expand '*' and '?' only where they are not quoted, and some file matches"
+for from in "" --from=tar; do
+	# shellcheck disable=SC2086
+	hints "$globbed" "build: what no file matches $from" build $from 'no-*.tar' mixed.stele
+done
+tar cf more.tar src
+renamed="choose another name, or first give that snapshot another one with 'stele snapshot rename'"
+hints "$renamed" "append: a name that is there, by --from" \
+	append --from=webdataset more.tar image.stele@v1
+
 # ---- a snapshot without its image ----
 
 fits="did you mean 'image.stele@v3'? 'image.stele' holds an image, and is a source here"
