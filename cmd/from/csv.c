@@ -466,20 +466,15 @@ static int next_row(struct csv *csv)
 int csv_scan(struct from_scan *scan)
 {
 	struct csv *csv = calloc(1, sizeof(*csv));
-	const uint8_t *data;
-	int64_t got;
-	int ret = 1;
+	int ret;
 
 	if (!csv)
 		return -ENOMEM;
 	csv->scan = csv->row.scan = scan;
-	got = input_look(&scan->input, LINES_BOM_SIZE, &data);
-	if (got < 0)
-		ret = from_input_failed(scan, (int)got);
-	else
-		input_skip(&scan->input, lines_bom_size(data, (size_t)got));
-	while (ret > 0)
-		ret = next_row(csv);
+	ret = lines_begin(scan);
+	if (!ret)
+		while ((ret = next_row(csv)) > 0)
+			;
 	free(csv->text);
 	free(csv);
 	return ret;

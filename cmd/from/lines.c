@@ -50,16 +50,27 @@ size_t lines_bom_size(const uint8_t *data, size_t size)
 		       LINES_BOM_SIZE : 0;
 }
 
-int lines_scan(struct from_scan *scan, line_fn fn, void *user)
+int lines_begin(struct from_scan *scan)
 {
-	struct line line = {.number = 0};
 	const uint8_t *data;
 	int64_t got = input_look(&scan->input, LINES_BOM_SIZE, &data);
-	int ret;
 
 	if (got < 0)
 		return from_input_failed(scan, (int)got);
+	if (got >= 2 && (!memcmp(data, "\xff\xfe", 2) || !memcmp(data, "\xfe\xff", 2)))
+		return from_refused(scan->from, -EILSEQ, "'%s' is a text in UTF-16, not in UTF-8",
+				   scan->shard->name);
 	input_skip(&scan->input, lines_bom_size(data, (size_t)got));
+	return 0;
+}
+
+int lines_scan(struct from_scan *scan, line_fn fn, void *user)
+{
+	struct line line = {.number = 0};
+	int ret = lines_begin(scan);
+
+	if (ret < 0)
+		return ret;
 	while ((ret = next_line(scan, &line)) > 0) {
 		ret = fn(scan, &line, user);
 		if (ret)

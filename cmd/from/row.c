@@ -285,9 +285,11 @@ int row_payload(struct row *row, const char *path, size_t size)
 	struct record_value value = {.kind = RECORD_FILE};
 	char full[PATH_MAX];
 	struct stat st;
-	int length = size && size < PATH_MAX && !memchr(path, '\0', size) ?
-			     locate(scan, path, size, full) : -ENOENT;
+	int length = size && size < PATH_MAX ? locate(scan, path, size, full) : -ENOENT;
 	int ret;
+
+	if (memchr(path, '\0', size))
+		return from_damaged(scan, row->record.offset, "a path with a NUL byte");
 
 	if (!row->keyed && length > 0) {
 		const char *key = from_below(full + ((size_t)length - size));

@@ -426,7 +426,8 @@ static int read_members(struct from_scan *scan, tar_member_fn fn)
 		uint64_t offset;
 		int got = libarchive.archive_read_next_header(archive, &entry);
 
-		offset = header_position(scan);
+		/* That of a header that is cut off is not told. */
+		offset = got == ARCHIVE_FATAL ? position(scan) : header_position(scan);
 		ret = got == ARCHIVE_FATAL ? 0 : check_stored(scan, offset);
 		if (ret)
 			break;

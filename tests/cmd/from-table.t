@@ -330,6 +330,9 @@ is '0 ["files/1",{"data":4,"label":0}] ["files/2 ,",{"data":4,"label":1}]' "$sta
 	"a manifest: keys are paths" || diag "$err"
 is "two" "$(stele cat --field=data "$image" 'files/2 ,')" "and bytes those of the files"
 wanted=$(digest)
+printf 'path\nfiles/1\0x\n' >"$tmp/nul.csv"
+built --from=manifest "$tmp/nul.csv"
+wrong "nul.csv' at byte 5: a path with a NUL byte" "a path with a NUL byte"
 printf '{"label":"cat","file":"files/1"}\n{"label":"dog","file":"%s/files/2 ,"}\n' "$tmp" \
 	>"$tmp/m.jsonl"
 echo '{"path":"files/1","data":"x"}' >"$tmp/d.jsonl"

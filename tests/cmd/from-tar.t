@@ -311,6 +311,11 @@ end=$(perl -0777 -ne 's/\0+\z//; print int((length() + 511) / 512) * 512' "$tmp/
 head -c "$end" "$tmp/x.tar" >"$tmp/cut.tar"
 built "$tmp/cut.tar"
 damaged "cut.tar' at byte $end: it ends without" "cut between files"
+begin=$(grep -aob ustar "$tmp/x.tar" | tail -n 1)
+begin=$((${begin%%:*} - 257))
+head -c $((begin + 200)) "$tmp/x.tar" >"$tmp/cut.tar"
+built "$tmp/cut.tar"
+damaged "cut.tar' at byte $begin: " "cut in a header"
 : >"$tmp/cut.tar"
 built "$tmp/cut.tar"
 is 1 "$status" "an empty file is of no format"
