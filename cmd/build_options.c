@@ -4,6 +4,7 @@
  */
 #include "build_options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "parse.h"
@@ -38,7 +39,7 @@ static const struct {
 	{{"jobs", required_argument, NULL, 'j'}, A | B | C},
 	{{"json", no_argument, NULL, 'J'}, A | B | C},
 	{{"key", required_argument, NULL, 'k'}, A | B},
-	{{"label", required_argument, NULL, 'l'}, B},
+	{{"label", required_argument, NULL, 'l'}, A | B}, /* which append refuses */
 	{{"label-from", required_argument, NULL, 'L'}, A | B},
 	{{"memory", required_argument, NULL, 'm'}, A | B | C},
 	{{"note", required_argument, NULL, 'T'}, A | B | C},
@@ -228,6 +229,9 @@ void build_options_parse(const struct cmd *cmd, int argc, char **argv,
 	select_options(options->who, longopts);
 	options->opts.size = sizeof(options->opts);
 	while ((c = cmd_option(cmd, argc, argv, letters, longopts)) != -1) {
+		if (c == 'l' && options->who == BUILD_OPTIONS_APPEND)
+			exit(cmd_misuse(cmd, "--label is build's, and names the image; "
+					     "--label-from says where samples get labels from"));
 		if (!set_flag(options, c))
 			cmd_option_value(cmd, longopts, c,
 					 set_value(options, c, optarg));
