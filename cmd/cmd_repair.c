@@ -113,8 +113,9 @@ static void summarize(const struct stele_repair_report *report, bool json)
 			printf("%s to be rewritten\n",
 			       text_counted(count, report->wrong_copies, "superblock"));
 		if (report->wrong_catalogs)
-			printf("%s to be rewritten\n",
-			       text_counted(count, report->wrong_catalogs, "catalog"));
+			printf("%s or witness%s to be rewritten\n",
+			       text_counted(count, report->wrong_catalogs, "catalog"),
+			       report->wrong_catalogs == 1 ? "" : "es");
 		if (report->wrong_front)
 			puts("block 0 to be rewritten, to show the tree of files");
 	} else {

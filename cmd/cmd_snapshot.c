@@ -148,6 +148,24 @@ static bool ends_in_return(const struct keys *keys)
 	return false;
 }
 
+/* As 'stele ls -0' lists them. */
+static bool has_nul(const struct keys *keys)
+{
+	for (size_t i = 0; i < keys->count; i++)
+		if (memchr(keys->refs[i].data, '\0', keys->refs[i].size))
+			return true;
+	return false;
+}
+
+static void hint_list(const struct keys *keys)
+{
+	if (has_nul(keys))
+		cmd_hint("a list of keys has NUL bytes: -0 takes each for the end of a key");
+	else if (ends_in_return(keys))
+		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
+			 "as part of the key: 'tr -d \"\\r\"' removes it");
+}
+
 static int create_from(struct request *request, const struct where *where)
 {
 	struct cmd_log log = {.target = where->target};
@@ -171,9 +189,8 @@ static int create_from(struct request *request, const struct where *where)
 		cmd_log_error(error, error == -ENOENT ? NULL : where->target);
 	if (!error && !made.sample_count)
 		cmd_message("warning: no sample is left in '%s'", made.name);
-	if (error == -ENOENT && request->file_count && ends_in_return(&request->keys))
-		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
-			 "as part of the key: 'tr -d \"\\r\"' removes it");
+	if (error == -ENOENT && request->file_count)
+		hint_list(&request->keys);
 	return error;
 }
 

@@ -70,6 +70,7 @@
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
 #define OTHER_TMPDIR "set TMPDIR to a directory that takes files"
+#define OTHER_FILE "choose a smaller size, a filesystem that has larger files, or a device"
 #define OTHER_NAME "choose another name, or first give that snapshot another one with 'stele "\
 		   "snapshot rename'"
 #define FILE_LIMIT "files may not be that large here: raise the limit with 'ulimit -f'"
@@ -168,6 +169,7 @@ static const struct {
 	 "use 'stele compact --granule=512' and copy that snapshot, or run 'stele posix off' "
 	 "on TARGET"},
 	{-EFBIG, NULL, NULL, FILE_LIMIT},
+	{-EMFILE, NULL, NULL, "raise the limit with 'ulimit -n'"},
 	{-ENOSPC, NULL, "temporary file",
 	 "free space there, or set TMPDIR to a directory that has more"},
 	{-EACCES, NULL, "temporary file in '", OTHER_TMPDIR},
@@ -321,6 +323,7 @@ static const struct {
 	 "the first digits of one, 0 to 9 and a to f, do as well: see 'stele info'"},
 	{-EINVAL, NULL, "it has several snapshots",
 	 "select one: TARGET@NAME"},
+	{-EILSEQ, " from ", "in UTF-16", "'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 of it"},
 	{-EBADMSG, " from ", "the line is not a JSON object",
 	 "each line is an object of its own: \"jq -c '.[]' FILE\" makes such lines of a list"},
 	{-EISDIR, " from ", NULL,
@@ -350,6 +353,8 @@ static const struct {
 	{-EUCLEAN, " verify ", NULL, DAMAGE},
 	{-EBADMSG, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
 	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
+	{-ESTALE, " append compact gc snapshot resize repair posix ", "taken over",
+	 "run it again when the other has ended; it goes by what that has made"},
 	{-ESTALE, NULL, "was removed while", "what it held is gone with it: make it anew"},
 	{-ESTALE, NULL, "was cut off while", "what was cut off is gone: make it anew"},
 	{-ESTALE, " copy ", "the file was moved",
@@ -704,7 +709,10 @@ void remedy_print(const char *verb, int error, const char *line,
 	if (remedy && !geteuid() && !strncmp(remedy, RUN_AS, strlen(RUN_AS)))
 		remedy = NOT_EVEN_ROOT;
 	if (remedy && !strcmp(remedy, FILE_LIMIT) && !files_are_limited())
-		remedy = NULL;
+		remedy = strstr(line, "cannot prepare '") ||
+					 strstr(line, "cannot make the target ") ?
+				 OTHER_FILE :
+				 NULL;
 	if (remedy)
 		cmd_hint("%s", remedy);
 	else if (i == REMEDIES && error == -ENOENT && target)

@@ -331,7 +331,7 @@ int stele_reserve_check_size(int fd, uint64_t size, const struct stele_log *log)
 		close(temporary);
 	if (size <= most)
 		return 0;
-	stele_log_error(log, "it would have %" PRIu64 " bytes, and files have up to %" PRIu64
-			" there", size, most);
+	stele_log_error(log, "a file of %" PRIu64 " bytes is needed, and files there have up to "
+			"%" PRIu64, size, most);
 	return -EFBIG;
 }

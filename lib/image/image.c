@@ -171,8 +171,9 @@ static int load_fork(struct stele_device *dev, const struct stele_log *log,
 	if (ret == 0 && image->fork->lost)
 		stele_log_warning(log,
 				  "generation %" PRIu64 " %s: falling back to generation %" PRIu64
-				  "; snapshots made since are missing ('stele repair' shows %s)",
+				  "; snapshots made since%s are missing ('stele repair' shows %s)",
 				  image->fork->lost, stele_fork_fate(image->fork), generation,
+				  image->fork->doubt ? ", if any," : "",
 				  image->fork->doubt ? "what is left" : "both");
 	return ret;
 }

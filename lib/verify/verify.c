@@ -207,8 +207,8 @@ static int check_witness(struct stele_check *check)
 		return ret;
 	if (ret == -EMEDIUMTYPE || ret == -EUCLEAN)
 		stele_check_report(check, 0, "superblock", at, STELE_BLOCK_SIZE,
-				   "generation %" PRIu64 " has no witness; the next commit has "
-				   "one", sb->generation);
+				   "generation %" PRIu64 " has no witness; the next commit or "
+				   "'stele repair' writes one", sb->generation);
 	else if (ret < 0)
 		stele_check_report(check, ret, "superblock", at, STELE_BLOCK_SIZE,
 				   "witness of generation %" PRIu64 " cannot be used; 'stele "

@@ -13,7 +13,7 @@ import unittest
 import images
 import stele
 
-FALLBACK = "falling back to generation 2; snapshots made since are missing"
+FALLBACK = "falling back to generation 2; snapshots made since, if any, are missing"
 BLOCK = 4096
 MAGIC = b"\x93STELE\r\n"
 NEWEST = (8192, 1052672, 1572864)  # the superblock of generation 3, its mirror, the witness

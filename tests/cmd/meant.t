@@ -86,6 +86,10 @@ hints "" "build: of one format, which one of them breaks" build one.csv bad.csv 
 echo '[{"a": 1}]' >list.json
 hints "each line is an object of its own: \"jq -c '.[]' FILE\" makes such lines of a list" \
 	"build: a list of objects" build --from=jsonl list.json mixed.stele
+printf 'key,n\nx,1\n' | iconv -f UTF-8 -t UTF-16 >wide.csv
+hints "'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 of it" "build: a table in UTF-16" \
+	build wide.csv mixed.stele
+is "stele: 'wide.csv' is a text in UTF-16, not in UTF-8" "${err%%$'\n'*}" "which is said"
 globbed="shells expand '*' and '?' only where they are not quoted, and some file matches"
 for from in "" --from=tar; do
 	# shellcheck disable=SC2086

@@ -199,6 +199,10 @@ fi
 says 2 "did you mean 'info'?" inof image
 says 2 "did you mean 'snapshot'?" snapshots list image
 says 2 "did you mean '--version'?" --versoin
+run stele append --label=name source image@next
+is 2 "$status" "append: --label is no short form of --label-from"
+ok "append: --label is told from it" grep -q "^stele: --label is build's" <<<"$err" || diag "$err"
+says 1 "choose a smaller size, a filesystem that has larger files" resize --size=4E image
 says 2 "options of a command follow it: 'stele COMMAND -n'" -n build source image
 says 2 "" frobnicate image
 for word in delete rm remove; do
@@ -408,9 +412,13 @@ for dry in --dry-run ""; do
 	ok "ulimit -f: said, with the next step $dry" \
 		grep -q "^hint: .*ulimit -f" "$tmp/.limited" || diag "$(<"$tmp/.limited")"
 	ok "ulimit -f: how much is possible $dry" \
-		grep -q "files have up to 102400 there" "$tmp/.limited"
+		grep -q "files there have up to 102400" "$tmp/.limited"
 done
 ok "ulimit -f: no half of an image is left" test ! -e "$tmp/limited.stele"
+(ulimit -n 9; exec stele build "$tmp/limited" "$tmp/limited.stele") >>"$tmp/log" 2>"$tmp/.limited"
+is 1 $? "ulimit -n: an error"
+ok "ulimit -n: with the next step" grep -q "^hint: .*ulimit -n" "$tmp/.limited" ||
+	diag "$(<"$tmp/.limited")"
 must stele build -q "$tmp/limited" "$tmp/limited.stele@v1"
 for output in "extract $tmp/limited.stele $tmp/unlimited" \
 	"export $tmp/limited.stele $tmp/limited.tar" "cat $tmp/limited.stele file"; do

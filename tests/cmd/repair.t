@@ -340,7 +340,7 @@ run stele verify late.stele
 is "0 1" "$status $(grep -c "^note.*generation 3: its mirror is one of another commit" <<<"$out")" \
 	"a sound mirror of another commit is noted" || diag "$out"
 run stele repair -n late.stele
-is "0 1 catalog to be rewritten" "$status $out" "repair would write one"
+is "0 1 catalog or witness to be rewritten" "$status $out" "repair would write one"
 must stele repair late.stele >/dev/null
 run stele verify late.stele
 is "0 " "$status $(grep -E 'note|damaged' <<<"$out")" "and does"

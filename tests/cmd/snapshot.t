@@ -72,6 +72,10 @@ must stele snapshot create --keys-from dogs "$image@cats" >/dev/null
 is "$(stele ls "$image@all" train/cats/)" "$(stele ls "$image@cats")" "--keys-from"
 must stele snapshot create --base all -0 --keys-from - "$image@cats2" \
 	< <(stele ls -0 "$image@all" train/dogs/) >/dev/null
+run stele snapshot create --base all --keys-from - "$image@cats3" \
+	< <(stele ls -0 "$image@all" train/dogs/)
+is "1 hint: a list of keys has NUL bytes: -0 takes each for the end of a key" \
+	"$status $(grep "^hint:" <<<"$err")" "--keys-from -, without -0" || diag "$err"
 is "$(field "$(stele snapshot list --json "$image")" .digest | tail -n 2 | uniq | wc -l)" \
 	1 "-0 --keys-from -: the same digest"
 run stele snapshot create --json --base all --note n "$image@same"
