@@ -70,6 +70,7 @@
 	"run 'stele copy' again if one was interrupted, or add a snapshot "  \
 	"with 'stele append'"
 #define OTHER_TMPDIR "set TMPDIR to a directory that takes files"
+#define LIST_KEYS  "'stele ls' lists the keys"
 #define OTHER_FILE "choose a smaller size, a filesystem that has larger files, or a device"
 #define OTHER_NAME "choose another name, or first give that snapshot another one with 'stele "\
 		   "snapshot rename'"
@@ -238,7 +239,8 @@ static const struct {
 	{-EPERM, NULL, "rbd:", "stele-rbd(7) lists the capabilities that the user needs"},
 	{-EINVAL, " query ", "syntax error",
 	 "a whole SELECT is wanted, such as \"SELECT key FROM samples WHERE label_name = 'cat'\""},
-	{-ENOENT, " cat ", "no such key", "'stele ls' lists the keys"},
+	{-ENOENT, " cat ", "no such key", LIST_KEYS},
+	{-ENOENT, " snapshot ", "is not in snapshot '", LIST_KEYS},
 	{-ENOENT, " build append table from ", "source 'rbd:",
 	 "a source is a directory, or files; 'stele copy SOURCE TARGET' copies a snapshot of an "
 	 "image in Ceph RBD"},

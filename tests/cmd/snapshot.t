@@ -75,7 +75,7 @@ must stele snapshot create --base all -0 --keys-from - "$image@cats2" \
 run stele snapshot create --base all --keys-from - "$image@cats3" \
 	< <(stele ls -0 "$image@all" train/dogs/)
 is "1 hint: a list of keys has NUL bytes: -0 takes each for the end of a key" \
-	"$status $(grep "^hint:" <<<"$err")" "--keys-from -, without -0" || diag "$err"
+	"$status $(grep "^hint:" <<<"$err" | tail -n 1)" "--keys-from -, without -0" || diag "$err"
 is "$(field "$(stele snapshot list --json "$image")" .digest | tail -n 2 | uniq | wc -l)" \
 	1 "-0 --keys-from -: the same digest"
 run stele snapshot create --json --base all --note n "$image@same"
@@ -138,7 +138,7 @@ fails 1 "is not in snapshot" stele snapshot create --keys-from "$tmp/crlf" "$ima
 ok "which shows" grep -qF "'train/cats/1.jpg\r' is not in" <<<"$err" || diag "$err"
 ok "ends of lines are why" grep -qF "hint: a list of keys has lines that end in \r\n" <<<"$err"
 run stele snapshot create -d none --keys-from <(tr -d '\r' <"$tmp/crlf") "$image@x"
-ok "others are not" not grep -q "^hint" <<<"$err"
+ok "others are not" not grep -q "a list of keys" <<<"$err"
 run stele snapshot create -d $'x\ny\xff' "$image@x"
 ok "other bytes show, too" grep -qF "'x\ny\xff' is not in" <<<"$err" || diag "$err"
 fails 1 "there is a snapshot 'all' already" stele snapshot create "$image@all"
