@@ -71,12 +71,14 @@ nothing."""
 
 
 def human(size: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
+    """Bytes for people, as the command gives them."""
+    if size < 1024:
+        return f"{size:.0f} byte{'' if size == 1 else 's'}"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        size /= 1024
+        if size < 1023.95:  # which would be 1024.0
+            break
+    return f"{size:.1f} {unit}"
 
 
 class Line:

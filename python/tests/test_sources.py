@@ -355,7 +355,7 @@ class Command(Case):
         self.assertEqual((status, err), (0, ""))
         digest = stele.snapshots(self.target)[0].digest
         self.assertRegex(
-            out, rf"\Asamples     30, [0-9.]+ KB\nsnapshot    first on '{self.target}'\n"
+            out, rf"\Asamples     30, [0-9.]+ KiB\nsnapshot    first on '{self.target}'\n"
             rf"digest      sha256:{digest}\nruns .*\nslots .*\ndone in     \d+\.\d s: .*/s\n\Z",
         )  # fmt: skip
         path = self.mds() / "shard.00001.mds"

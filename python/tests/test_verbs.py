@@ -383,7 +383,7 @@ class Terminal(unittest.TestCase):
         line(stele.Progress("write", 5, 10, 500, 1000))
         line(stele.Progress("commit", 0, 0, 0, 0))
         line.close()
-        self.assertIn("write: [##########..........]  50% 5/10, 500 B/1 KB", stream.getvalue())
+        self.assertIn("]  50% 5/10, 500 bytes/1000 bytes", stream.getvalue())
         self.assertTrue(stream.getvalue().endswith(" \r"))
 
     def test_lines(self):
