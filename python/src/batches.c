@@ -8,7 +8,8 @@
  * counted, and whatever failed, the next call goes on behind it.
  *
  * A loader has one place, so it serves one iterator: the one that began last. Any other
- * would take from an epoch that is not its own, and is told so.
+ * would take from an epoch that is not its own, and is told so. Several threads may share
+ * that one: the loader's lock lets one at a time look whether it is over, and take.
  */
 #include "py.h"
 
@@ -18,7 +19,7 @@
 struct batches {
 	PyObject *loader, *transform; /* NULL: none */
 	uint64_t turn; /* of the loader, with its lock; 0: not begun */
-	atomic_int over;
+	atomic_int over; /* set with the lock of the loader, once and for all */
 };
 
 /* What an iterator may find, beside negative errno. */
@@ -81,6 +82,12 @@ static int is_outdated(const struct batches *b, const struct py_lender *l)
 	return b->turn != l->turn;
 }
 
+/* With the lock: is there nothing more to wait for? */
+static int is_done(const struct batches *b, const struct py_lender *l)
+{
+	return atomic_load(&b->over) || is_outdated(b, l);
+}
+
 /*
  * With the lock: the next epoch, unless the loader was just placed. As long as nothing was
  * taken from it, whoever iterates again gets the same one.
@@ -112,7 +119,7 @@ static PyObject *batches_begin(PyObject *self, PyObject *unused)
 {
 	struct batches *b = py_data(self);
 	struct py_lender *l;
-	int outdated, err;
+	int done, err;
 
 	(void)unused;
 	if (atomic_load(&b->over))
@@ -123,11 +130,11 @@ static PyObject *batches_begin(PyObject *self, PyObject *unused)
 	Py_BEGIN_ALLOW_THREADS
 	pthread_mutex_lock(&l->lock);
 	err = begin(b, l);
-	outdated = is_outdated(b, l);
+	done = is_done(b, l);
 	pthread_mutex_unlock(&l->lock);
 	Py_END_ALLOW_THREADS
 	py_loader_leave(l);
-	return err ? py_raise(err, NULL) : PyBool_FromLong(!outdated);
+	return err ? py_raise(err, NULL) : PyBool_FromLong(!done);
 }
 
 /* ---- take ------------------------------------------------------------------------------- */
@@ -142,7 +149,7 @@ static int wait_for_batch(const struct batches *b, struct py_lender *l,
 	struct pollfd fd = {.fd = l->fd, .events = POLLIN};
 	int ready;
 
-	while (!is_outdated(b, l) &&
+	while (!is_done(b, l) &&
 	       (!(ready = poll(&fd, 1, (int)(PY_WAIT_NS / 1000000))) ||
 		(ready < 0 && errno == EINTR))) {
 		int interrupted;
@@ -197,17 +204,23 @@ struct found {
 	struct failed failed;
 };
 
-/* With the lock. Return: TAKEN; END; negative errno, `failed` is set. */
-static int take(struct py_lender *l, struct found *found)
+/* With the lock. Return: TAKEN; END; OUTDATED; negative errno, `failed` is set. */
+static int take(struct batches *b, struct py_lender *l, struct found *found)
 {
 	struct stele_batch batch = {.size = sizeof(batch)};
 	uint8_t place[STELE_LOADER_STATE_SIZE];
 	int ret;
 
+	if (atomic_load(&b->over)) /* another thread found that, and the loader is behind it */
+		return END;
+	if (is_outdated(b, l))
+		return OUTDATED;
 	stele_loader_save(l->loader, place);
 	ret = stele_loader_next(l->loader, &batch);
-	if (!ret)
+	if (!ret) {
 		py_lender_place(l);
+		atomic_store(&b->over, 1);
+	}
 	if (ret < 0)
 		name_failed(l, &batch, &found->failed);
 	if (ret > 0 || batch.failed_id != PY_NO_ID)
@@ -245,7 +258,7 @@ static PyObject *take_batch(struct batches *b, struct py_lender *l, struct py_ta
 	if (!ret) {
 		interrupted = wait_for_batch(b, l, &thread);
 		if (!interrupted)
-			ret = is_outdated(b, l) ? OUTDATED : take(l, &found);
+			ret = take(b, l, &found);
 	}
 	pthread_mutex_unlock(&l->lock);
 	PyEval_RestoreThread(thread);
@@ -253,8 +266,6 @@ static PyObject *take_batch(struct batches *b, struct py_lender *l, struct py_ta
 		raise_failed(ret, &found.failed);
 	else if (ret == OUTDATED)
 		raise_outdated();
-	else if (ret == END && !interrupted)
-		atomic_store(&b->over, 1);
 	if (ret != TAKEN)
 		return NULL;
 	*taken = found.taken;

@@ -132,9 +132,14 @@ class Loader(_stele.Loader, Generic[T]):
     then, gets a RuntimeError. PyTorch's DataLoader makes a new independent iterator each
     time; here ``zip(loader, loader)`` and nested loops take a Loader for each of them. An
     exception ends no iterator: its next() goes on behind the batch that failed. Reading
-    ahead ends with close(), or with a with statement. One thread at a time may use a
-    loader. A child after fork() opens its own. It takes the place of PyTorch's DataLoader;
-    where that has to stay, give it stele.torch.Batches.
+    ahead ends with close(), or with a with statement. A child after fork() opens its own.
+    It takes the place of PyTorch's DataLoader; where that has to stay, give it
+    stele.torch.Batches.
+
+    Any number of threads may share an iterator, ``batches = iter(loader)``: each batch comes
+    to one of them, the transform runs in all of them at once, and each sees the end. Take the
+    state while none is in next(): it counts all batches up to the newest that was returned,
+    also one that another thread still transforms.
 
     Args:
         sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects that several threads use at once; also without a GIL, and under ThreadSanitizer."""
 
-import contextlib
 import itertools
 import random
 import threading
@@ -84,23 +83,32 @@ class Shared(unittest.TestCase):
 
     def test_batches_come_once(self):
         with stele.Loader(self.ds, batch_size=7, seed=5) as loader:
-
-            tickets = [None] * len(loader)
             batches = iter(loader)
 
             def use(i):
                 mine = []
-                with contextlib.suppress(IndexError):
-                    while True:
-                        tickets.pop()
-                        mine += next(batches).ids.tolist()
-                        loader.state_dict(), loader.stats(), loader.remaining
+                for batch in batches:
+                    mine += batch.ids[: len(batch) - batch.padded].tolist()
+                    loader.state_dict(), loader.stats(), loader.remaining
                 return mine
 
             ids = [i for part in together(use) for i in part]
             self.assertIsNone(next(batches, None))
-        self.assertEqual(sorted(set(ids)), self.all)
-        self.assertEqual(len(ids), 86 * 7)
+        self.assertEqual(sorted(ids), self.all)
+
+    def test_the_end_comes_to_all(self):
+        """Nobody begins the next epoch by asking once more."""
+        with stele.Loader(self.ds, batch_size=150, transform=lambda b: (b.epoch, b.step)) as loader:
+            for epoch in range(100):
+                batches = iter(loader)
+                found = together(lambda _, batches=batches: list(batches))
+                steps = sorted(step for part in found for step in part)
+                self.assertEqual(steps, [(epoch, step) for step in range(4)])
+                self.assertEqual((loader.epoch, loader.remaining), (epoch + 1, 4))
+            state = loader.state_dict()
+            with stele.Loader(self.ds, batch_size=150) as other:
+                other.load_state_dict(state)
+                self.assertEqual({batch.epoch for batch in other}, {100})
 
     def test_batch(self):
         with stele.Loader(self.ds, batch_size=50) as loader:
