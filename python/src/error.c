@@ -16,16 +16,16 @@ static PyObject *raise_made(PyObject *made)
 	return NULL;
 }
 
-static PyObject *maker(void)
+static PyObject *function(const char *name)
 {
 	PyObject *module = PyImport_ImportModule("stele.errors");
-	PyObject *make;
+	PyObject *found;
 
 	if (!module)
 		return NULL;
-	make = PyObject_GetAttrString(module, "make");
+	found = PyObject_GetAttrString(module, name);
 	Py_DECREF(module);
-	return make;
+	return found;
 }
 
 static PyObject *raise(int error, const char *message, PyObject *key)
@@ -37,7 +37,7 @@ static PyObject *raise(int error, const char *message, PyObject *key)
 	/* Copied first: importing may call the library. */
 	PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message),
 					      "backslashreplace");
-	make = text ? maker() : NULL;
+	make = text ? function("make") : NULL;
 	if (make)
 		made = PyObject_CallFunction(make, "iOOOO", -error, text, Py_None,
 					     key, Py_None);
@@ -63,7 +63,7 @@ PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
 
 	if (error == -ENOMEM)
 		return PyErr_NoMemory();
-	make = maker();
+	make = function("make");
 	if (make)
 		made = PyObject_CallFunction(make, "isKOO", -error,
 					     stele_strerror(error),
@@ -76,9 +76,11 @@ PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
 
 PyObject *py_no_pickle(PyObject *self, PyObject *unused)
 {
+	PyObject *refuse = function("refuse_pickle"), *made = NULL;
+
 	(void)unused;
-	PyErr_Format(PyExc_TypeError,
-		     "%R cannot leave its process: make bytes, arrays or tensors of it, as in "
-		     "the transform of a dataset", (PyObject *)Py_TYPE(self));
-	return NULL;
+	if (refuse)
+		made = PyObject_CallFunctionObjArgs(refuse, (PyObject *)Py_TYPE(self), NULL);
+	Py_XDECREF(refuse);
+	return made;
 }

@@ -59,7 +59,7 @@ PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
 			  PyObject *dataset);
 /* The same where the last call of this thread says what is wrong with a sample. */
 PyObject *py_raise_key(int error, PyObject *key);
-/* __reduce__ of what lies in memory that a reader lends: TypeError, with what to do. */
+/* __reduce__ of what lies in memory that a reader lends: refuse_pickle() of errors.py. */
 PyObject *py_no_pickle(PyObject *self, PyObject *unused);
 
 /* ---- reading: read.c ----------------------------------------------------------- */

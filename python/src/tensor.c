@@ -150,6 +150,7 @@ static PyMethodDef methods[] = {
 	{"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
 	 METH_VARARGS | METH_KEYWORDS, NULL},
 	{"__dlpack_device__", py_dlpack_device, METH_NOARGS, NULL},
+	{"__reduce__", py_no_pickle, METH_NOARGS, NULL},
 	{0},
 };
 

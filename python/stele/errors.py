@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import errno as _errno
 import os
-from typing import TYPE_CHECKING, Any
+import sys
+import types
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -181,6 +183,37 @@ def make(
     if id is None or errno == _errno.ESTALE:
         _add_hint(error)
     return error
+
+
+def refuse_pickle(kind: type) -> tuple[Any, ...]:
+    """__reduce__ of what lies in memory that a reader lends: TypeError, with what to do."""
+    message = (
+        f"{kind} cannot leave its process: make bytes, arrays or tensors of it, as in the "
+        "transform of a dataset"
+    )
+    if _is_dropped():
+        return _refuse, (message,)
+    _refuse(message)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise TypeError(message)
+
+
+def _is_dropped() -> bool:
+    """Is an error of pickling printed, while who waits for the object gets nothing, ever?
+
+    That is how a multiprocessing.Queue sends, and so each worker of PyTorch's DataLoader; who
+    waits has to get the error in the object's place. Those of concurrent.futures have another
+    onerror, which hands it on.
+    """
+    queues = sys.modules.get("multiprocessing.queues")
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame and queues:
+        if frame.f_code is queues.Queue._feed.__code__:
+            return frame.f_locals.get("onerror") is queues.Queue._on_queue_feeder_error
+        frame = frame.f_back
+    return False
 
 
 for _class in (Error, *_CLASSES.values()):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads, forks, spawned processes, signals."""
 
+import concurrent.futures
 import gc
+import itertools
 import multiprocessing
 import os
 import random
@@ -33,6 +35,25 @@ def read_some(ds, seed, count=300):
 
 def spawned(ds, queue):
     queue.put(read_some(ds, os.getpid()))
+
+
+def sent(value, ds, queue):
+    """Put it into a queue, between others."""
+    queue.put("before")
+    queue.put({"kept": [value(ds)]})
+    queue.put("behind")
+
+
+def a_sample(ds):
+    return ds[0]
+
+
+def a_batch(ds):
+    return next(iter(stele.Loader(ds, batch_size=2)))
+
+
+def a_tensor(ds):
+    return a_batch(ds).stack("label")
 
 
 def in_threads(count, function):
@@ -178,6 +199,29 @@ class Processes(unittest.TestCase):
         self.assertEqual([queue.get(timeout=60) for _ in children], [0, 0])
         for child in children:
             child.join()
+
+    def test_queue(self):
+        """What cannot be sent is an error for who waits for it, not only where it came from."""
+        for way, value in itertools.product(("fork", "spawn"), (a_sample, a_batch, a_tensor)):
+            context = multiprocessing.get_context(way)
+            queue = context.Queue()
+            child = context.Process(target=sent, args=(value, self.ds, queue))
+            child.start()
+            self.assertEqual(queue.get(timeout=60), "before")
+            with self.assertRaisesRegex(TypeError, "^<class 'stele.*'> cannot leave its process: make bytes"):
+                queue.get(timeout=60)
+            self.assertEqual(queue.get(timeout=60), "behind")
+            child.join()
+            self.assertEqual(child.exitcode, 0)
+
+    def test_executor(self):
+        """Whose queue says itself what was not sent, and has workers that end at an error."""
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, context) as executor:
+            for _ in range(2):
+                with self.assertRaisesRegex(TypeError, "cannot leave its process"):
+                    executor.submit(len, self.ds[0]).result(60)
+            self.assertEqual(executor.submit(len, b"abc").result(60), 3)
 
     def test_close_while_reading(self):
         for _ in range(20):

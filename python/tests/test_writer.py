@@ -155,8 +155,8 @@ class Types(Case):
             self.assertEqual((row["key"], row["data"], row["other"], row["text"]), ("x/k", b"AA", b"", "t"))
             found = stele.wids.ShardListDataset(ds)[0]
             self.assertEqual((found["__key__"], found[".data"].read(), found[".other"].read()), ("x/k", b"AA", b""))
-            for kept in ds[0], next(iter(stele.Loader(ds, batch_size=1))):
-                with self.assertRaisesRegex(TypeError, "^<class .stele.(Sample|Batch).> cannot leave its process: make bytes"):
+            for kept in ds[0], ds[0]["array"], next(iter(stele.Loader(ds, batch_size=1))):
+                with self.assertRaisesRegex(TypeError, "^<class .stele.(Sample|Tensor|Batch).> cannot leave its process: make bytes"):
                     pickle.dumps(kept)
 
     def test_flags(self):

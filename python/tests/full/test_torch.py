@@ -43,6 +43,10 @@ def number(sample):
     return pictures.number(sample)
 
 
+def unchanged(value):
+    return value
+
+
 def first_sizes(batch):
     return [number(sample) for sample in batch]
 
@@ -549,6 +553,20 @@ class Iterables(unittest.TestCase):
             batch.readinto(bytearray(len(batch.buffer) - 1))
         with self.assertRaises(BufferError):
             batch.readinto(bytes(len(batch.buffer)))
+
+    def test_what_workers_cannot_send(self):
+        """An error for who trains, who would wait for good otherwise."""
+        whole = {"batch_size": None, "num_workers": 1, "timeout": 60}
+        for start, persistent in (("fork", False), ("spawn", True)):
+            ways = {"multiprocessing_context": start, "persistent_workers": persistent, **whole}
+            for loader in (
+                DataLoader(Batches(self.ds, batch_size=100, transform=unchanged), **ways),
+                DataLoader(stele.torch.Dataset(self.ds, unchanged), **ways),
+                DataLoader(self.ds, **{**ways, "batch_size": 4}, collate_fn=unchanged),
+            ):
+                for _ in range(2):
+                    with self.assertRaisesRegex(TypeError, "^<class 'stele.*'> cannot leave its process"):
+                        next(iter(loader))
 
     def test_resume_elsewhere(self):
         for before, taken, after in ((1, 5, 2), (2, 3, 3), (3, 2, 1)):
