@@ -39,8 +39,8 @@ int stele_guard_viewed(const char *path, const uint8_t *uuid, const struct stele
 bool stele_guard_is_erofs(const char *path);
 
 /*
- * "process 4711 (stele)": who holds the lock of a writer on it, as far as that can
- * be seen. False: unknown, or nobody any more.
+ * "process 4711 (stele)", or "this process itself": who holds the lock of a writer on it, as
+ * far as that can be seen. False: unknown, or nobody any more.
  */
 bool stele_guard_writer(const char *path, char *by, size_t size);
 

@@ -60,6 +60,10 @@ static void describe(const char *pid, char *by, size_t size)
 	char path[64], name[32] = "?";
 	FILE *file;
 
+	if (strtol(pid, NULL, 10) == getpid()) {
+		snprintf(by, size, "this process itself");
+		return;
+	}
 	snprintf(path, sizeof(path), "/proc/%.16s/comm", pid);
 	file = fopen(path, "re");
 	if (file) {

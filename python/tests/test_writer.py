@@ -291,6 +291,20 @@ class Versions(Case):
             stele.Writer(self.target + "x@v2", append=True)
         self.assertEqual(digest(self.target), self.before)
 
+    def test_two_at_a_time(self):
+        """It is this process itself that is in the way, and nobody to wait for."""
+        with stele.Writer(self.target + "@v2") as writer:
+            writer.put("d", b"4")
+            for change in (
+                lambda: stele.Writer(self.target + "@v3"),
+                lambda: stele.snapshot_delete(self.target + "@v1", force=True),
+            ):
+                with self.assertRaisesRegex(stele.Error, ": this process itself is writing") as caught:
+                    change()
+                self.assertEqual(caught.exception.__notes__, ["commit or close that Writer first"])
+        self.write({"e": b"5"}, target=self.target + "@v3")
+        self.assertEqual(self.contents("v3")["e"], b"5")
+
     def test_deleted(self):
         """Snapshots that are deleted count neither as the newest nor as a name in use."""
         self.write({"d": b"4"}, target=self.target + "@v2")
