@@ -168,6 +168,7 @@ static int wait_for_batch(const struct batches *b, struct py_lender *l,
 /* Which sample an error is about. */
 struct failed {
 	uint64_t id; /* PY_NO_ID: it is about none */
+	const struct py_core *core; /* of the lender */
 	size_t key_size; /* 0: the key cannot be read */
 	char key[STELE_KEY_SIZE_MAX];
 };
@@ -177,9 +178,10 @@ static void name_failed(struct py_lender *l, const struct stele_batch *batch,
 {
 	failed->id = batch->failed_id;
 	failed->key_size = 0;
-	if (failed->id != PY_NO_ID &&
-	    stele_dataset_key(l->cores[batch->failed_source]->ds, failed->id,
-			      failed->key, &failed->key_size))
+	if (failed->id == PY_NO_ID)
+		return;
+	failed->core = l->cores[batch->failed_source];
+	if (stele_dataset_key(failed->core->ds, failed->id, failed->key, &failed->key_size))
 		failed->key_size = 0;
 }
 
@@ -192,7 +194,7 @@ static void raise_failed(int error, const struct failed *failed)
 	if (failed->id == PY_NO_ID)
 		py_raise(error, NULL);
 	else if (key || !failed->key_size)
-		py_raise_sample(error, failed->id, key, NULL);
+		py_raise_sample(error, failed->id, key, NULL, failed->core);
 	Py_XDECREF(key);
 }
 

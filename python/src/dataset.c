@@ -157,7 +157,8 @@ static int check_block(PyObject *self, const struct py_block *block, PyObject *k
 		const struct stele_sample *sample = &block->entries[i].sample;
 
 		if (sample->status) {
-			py_raise_sample(sample->status, sample->id, key, self);
+			py_raise_sample(sample->status, sample->id, key, self,
+					block->core);
 			return -1;
 		}
 	}
@@ -245,7 +246,7 @@ static int find(PyObject *self, struct py_core *core, PyObject *key, uint64_t *i
 	Py_END_ALLOW_THREADS
 	Py_DECREF(bytes);
 	if (err == -ENOENT)
-		py_raise_sample(err, PY_NO_ID, key, self);
+		py_raise_sample(err, PY_NO_ID, key, self, core);
 	else if (err) /* of the keys, not of this one */
 		py_raise(err, NULL);
 	return err ? -1 : 0;

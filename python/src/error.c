@@ -56,21 +56,23 @@ PyObject *py_raise_key(int error, PyObject *key)
 	return raise(error, stele_errmsg(), key);
 }
 
-PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
-			  PyObject *dataset)
+PyObject *py_raise_sample(int error, uint64_t id, PyObject *key, PyObject *dataset,
+			  const struct py_core *core)
 {
-	PyObject *make, *made = NULL;
+	PyObject *make, *target, *made = NULL;
 
 	if (error == -ENOMEM)
 		return PyErr_NoMemory();
-	make = function("make");
+	target = PyUnicode_DecodeFSDefault(core->target);
+	make = target ? function("make") : NULL;
 	if (make)
-		made = PyObject_CallFunction(make, "isKOO", -error,
+		made = PyObject_CallFunction(make, "isKOOO", -error,
 					     stele_strerror(error),
 					     (unsigned long long)id,
 					     key ? key : Py_None,
-					     dataset ? dataset : Py_None);
+					     dataset ? dataset : Py_None, target);
 	Py_XDECREF(make);
+	Py_XDECREF(target);
 	return raise_made(made);
 }
 

@@ -54,9 +54,12 @@ extern PyType_Spec py_dataset_spec, py_sample_spec, py_tensor_spec,
  * last call into the library by this thread.
  */
 PyObject *py_raise(int error, const char *what);
-/* The same for a sample; `dataset` may be NULL, `key` is borrowed and may be NULL. */
-PyObject *py_raise_sample(int error, uint64_t id, PyObject *key,
-			  PyObject *dataset);
+/*
+ * The same for a sample of a core. `key` is borrowed; it may be NULL, and so may `dataset`,
+ * which finds the key then.
+ */
+PyObject *py_raise_sample(int error, uint64_t id, PyObject *key, PyObject *dataset,
+			  const struct py_core *core);
 /* The same where the last call of this thread says what is wrong with a sample. */
 PyObject *py_raise_key(int error, PyObject *key);
 /* __reduce__ of what lies in memory that a reader lends: refuse_pickle() of errors.py. */

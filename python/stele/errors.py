@@ -123,6 +123,7 @@ _SET_RW = (
     "unmap it, or set it writable with 'blockdev --setrw'; a loop device of 'losetup -r': attach "
     "it again without -r"
 )
+_DAMAGE = "'stele verify' lists all damage there, 'stele help damage' says how to go on"
 # What to do next, by errno and words of the message: the first that matches. Where neither
 # functions nor options are named it is as of the command, see cmd/remedy.c.
 _HINTS: tuple[tuple[int, str, str], ...] = (
@@ -169,6 +170,7 @@ def make(
     id: int | None = None,
     key: str | bytes | None = None,
     dataset: Dataset | None = None,
+    target: str = "",
 ) -> Error:
     """The exception for an errno; called by the extension."""
     if id == _NO_ID:
@@ -183,6 +185,8 @@ def make(
     error = _CLASSES.get(errno, Error)(errno, message or os.strerror(errno), id, key)
     if id is None or errno == _errno.ESTALE:
         _add_hint(error)
+    elif errno in (_errno.EBADMSG, _errno.EUCLEAN):
+        error.add_note(f"it is in '{target}': {_DAMAGE}")
     return error
 
 

@@ -429,6 +429,13 @@ class Sequence(unittest.TestCase):
                 error = caught.exception
                 self.assertEqual((error.errno, error.id, error.key), (errno.EBADMSG, id, key))
                 self.assertIn(key, str(error))
+                self.assertEqual(
+                    error.__notes__,
+                    [
+                        f"it is in '{images.damaged()}': 'stele verify' lists all damage there, "
+                        "'stele help damage' says how to go on"
+                    ],
+                )
                 again = pickle.loads(pickle.dumps(error))
                 self.assertEqual((again.errno, again.id, again.key), (errno.EBADMSG, id, key))
             self.assertEqual(bytes(ds[id - 1]), bytes(self.ds[id - 1]))

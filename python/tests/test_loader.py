@@ -265,6 +265,8 @@ class Loaders(unittest.TestCase):
             with self.assertRaises(stele.ChecksumError) as caught:
                 list(stele.Loader([self.ds, ds], batch_size=50))
             self.assertEqual((caught.exception.id, caught.exception.key), (bad, images.key(100)))
+            (note,) = caught.exception.__notes__
+            self.assertIn(f"in '{images.damaged()}': 'stele verify'", note)  # the second source
             loader = stele.Loader(ds, batch_size=50, on_error="skip")
             batches = list(loader)
             self.assertEqual(sorted([*ids(batches), bad]), self.all)
