@@ -75,6 +75,14 @@ def _choice(name: str, value: object, choices: dict[object, int]) -> int:
         raise ValueError(f"{name} is one of {wanted}, not {value!r}") from None
 
 
+def no_state(kind: str, state: object) -> ValueError:
+    """What is given is not the state of one of that kind."""
+    more = ""
+    if isinstance(state, (str, bytes, bytearray)):
+        more = ", but text: json.loads() makes a state of what json.dumps() wrote"
+    return ValueError(f"this is not the state of a {kind}{more}")
+
+
 def check_rank(rank: int, world_size: int) -> None:
     if number("rank", rank) >= number("world_size", world_size):
         raise ValueError(f"rank {rank} of {world_size}: there is none")
@@ -310,7 +318,7 @@ class Loader(_stele.Loader, Generic[T]):
                 raise ValueError(f"a state of version {state['stele']}")
             raw = base64.b64decode(cast(str, state["state"]), validate=True)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError("this is not the state of a loader") from error
+            raise no_state("loader", state) from error
         if raw.startswith(SAMPLER_MARK):
             raise ValueError("this is the state of a stele.torch.Sampler, not of a loader")
         try:

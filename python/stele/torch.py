@@ -40,6 +40,7 @@ from .loader import (
     State,
     _choice,
     check_rank,
+    no_state,
 )
 from .options import known, number
 
@@ -233,9 +234,9 @@ class Sampler(torch.utils.data.Sampler[int]):
             raw = base64.b64decode(cast(str, state["state"]), validate=True)
             head, seed, epoch, position = _STATE.unpack(raw)
         except (KeyError, TypeError, ValueError, struct.error) as error:
-            raise ValueError("this is not the state of a sampler") from error
+            raise no_state("sampler", state) from error
         if head & 0xFFFF != _MAGIC or state["stele"] != 1:
-            raise ValueError("this is not the state of a sampler")
+            raise no_state("sampler", state)
         if head != self._head or position > self._count:
             raise StaleError(
                 116, "the state belongs to a sampler of other samples, or of another shuffle"

@@ -202,6 +202,9 @@ class Loaders(unittest.TestCase):
                     {"stele": 1, "state": "AAAA"}, {"stele": 1, "state": "A" * 43 + "="}):  # fmt: skip
             with self.assertRaisesRegex(ValueError, "not the state of a loader"):
                 loader.load_state_dict(bad)
+        for saved in json.dumps(state), json.dumps(state).encode():
+            with self.assertRaisesRegex(ValueError, r"not the state of a loader, .*: json\.loads\(\) makes"):
+                loader.load_state_dict(saved)
         target = images.copy(images.plain(), f"{self.id()}.stele")
         with stele.Writer(f"{target}@v2", update=True, progress=False) as w:  # one byte differs
             w.put(images.key(100), {"data": images.content(100)[:-1] + b"?", "label": 0})

@@ -128,7 +128,7 @@ class Wrong(Case):
             with self.subTest(schema=schema), self.assertRaises((TypeError, ValueError, stele.Error)):
                 stele.Writer(self.target, schema, progress=False)
             self.assertFalse(os.path.exists(self.target))
-        for schema in (["x"], "x", {3: int}):
+        for schema in (["x"], "x", {3: int}, 3):
             with self.assertRaisesRegex(TypeError, "a schema is a dict of fields by name"):
                 stele.Writer(self.target, schema)
         for kind in (numpy.float32, 3, None, [1, 2], {"cat", "dog"}, "int"):

@@ -300,6 +300,8 @@ class Samplers(unittest.TestCase):
                     stele.Loader(self.data.data).state_dict()):  # fmt: skip
             with self.assertRaises(ValueError):
                 sampler.load_state_dict(bad)
+        with self.assertRaisesRegex(ValueError, r"not the state of a sampler, .*: json\.loads\(\) makes"):
+            sampler.load_state_dict(json.dumps(state))
         for other in (self.sampler(range(1000)), self.sampler(shuffle=False)):
             with self.assertRaises(stele.StaleError):
                 other.load_state_dict(state)
