@@ -157,7 +157,7 @@ class Build(Case):
         with stele.Writer(f"{other}@v3", progress=False):
             with self.assertRaises(stele.Error) as caught:
                 stele.Writer(f"{other}@v4")
-            self.assertEqual(caught.exception.__notes__, ["try again when nothing else uses it"])
+            self.assertEqual(caught.exception.__notes__, ["commit or close that Writer first"])
         for hint, call in calls:
             with self.subTest(hint), self.assertRaises(stele.Error) as caught:
                 call()
