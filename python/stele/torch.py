@@ -17,12 +17,13 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, Unpack, cast
 
 import torch
 import torch.distributed
 import torch.utils.data
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter as _WorkersIter
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter as _AloneIter
 
 from . import _stele
 from .dataset import Dataset as Samples
@@ -137,8 +138,10 @@ class Sampler(torch.utils.data.Sampler[int]):
     ranks and batch size: each sample of the epoch comes exactly once. Iterating begins the
     next epoch, or goes on where a state says.
 
-    Also with a DataLoader whose workers take indices ahead, its state is that of what the
-    DataLoader handed out. StatefulDataLoader saves and loads it.
+    With a DataLoader, also with workers that take indices ahead, its state is that of what
+    the DataLoader handed out; a batch for which next() raises is not counted, unless it hands
+    out another behind it. An interrupt may come between PyTorch's count and the loop: a state
+    for that is taken in the loop, behind each step. StatefulDataLoader saves and loads it.
 
     Args:
         data_source: what has a length; its state is refused by other data if it is a
@@ -247,36 +250,90 @@ class Sampler(torch.utils.data.Sampler[int]):
             self._epoch, self._start, self._ended = epoch + 1, 0, epoch
 
 
-class _Ahead(NamedTuple):
-    """What the workers of a DataLoader were sent and it did not hand out yet."""
+class _Alone:
+    """What a DataLoader without workers handed out of the indices that it takes.
 
-    batches: Sized | None  # the DataLoader's own, which changes; it keeps no worker alive
-    size: int = 0  # of a batch; 0: not known
-    drop_last: bool = False
+    It takes those of a batch as it makes it, which may fail, or be interrupted: then that
+    was not handed out. `values` are the DataLoader's own, which change.
+    """
 
-    def handed_out(self, taken: int) -> int:
-        """Of so many samples that were taken from the sampler."""
-        if self.batches is not None and not len(self.batches):
-            return taken  # with those of an incomplete batch that was dropped
-        if self.batches is None or not self.size:
+    def __init__(self, values: Mapping[str, Any], size: int, drop_last: bool) -> None:
+        self._values, self._size, self._drop_last = values, size, drop_last
+        self._yielded: int = values["_num_yielded"]
+        self._good = 0  # samples up to the last batch that was
+
+    def look(self, taken: int) -> None:
+        """Before an index is taken, behind so many."""
+        if self._values["_num_yielded"] != self._yielded:
+            self._yielded, self._good = self._values["_num_yielded"], taken
+
+    def handed_out(self, taken: int, over: bool) -> int:
+        """Samples, of so many that were taken; `over`: and there are no more."""
+        dropped = not self._size or (self._drop_last and taken - self._good < self._size)
+        if self._values["_num_yielded"] != self._yielded or (over and dropped):
+            return taken
+        return self._good
+
+
+class _Ahead:
+    """The same of one with workers, which are sent the indices of batches ahead.
+
+    It receives batch by batch, and sends the next before it hands out, or raises, what it
+    received; so an index is taken between these, until there are no more. What it received
+    and did not hand out has failed, or was interrupted.
+    """
+
+    def __init__(self, values: Mapping[str, Any], size: int, drop_last: bool) -> None:
+        self._values, self._size, self._drop_last = values, size, drop_last
+        self._seen = self._failed = 0  # batches before that which is being received; of these
+        self._good = 0  # batches up to the last one before it that was handed out
+
+    def look(self, taken: int) -> None:
+        seen = max(self._values["_rcvd_idx"] - 1, 0)
+        if seen == self._seen:
+            return
+        failed = seen - self._values["_num_yielded"]
+        if failed == self._failed:
+            self._good = seen
+        self._seen, self._failed = seen, failed
+
+    def _batches(self) -> int:
+        """Up to the last one that was handed out."""
+        received: int = self._values["_rcvd_idx"]
+        failed = received - self._values["_num_yielded"] - self._failed
+        if not failed:
+            return received
+        # Where no more indices are taken, it is the last ones that have, at worst: they come again.
+        return self._good if failed >= received - self._seen else received - failed
+
+    def handed_out(self, taken: int, over: bool) -> int:
+        if not self._size and not self._values["_task_info"]:
+            return taken
+        if not self._size:
             raise ValueError(
                 "DataLoader's workers take indices ahead of what it hands out: say how many "
                 "samples were, in state_dict(consumed)"
             )
-        sent = taken // self.size if self.drop_last else -(-taken // self.size)
-        return (sent - len(self.batches)) * self.size
+        batches = self._batches()
+        if over and self._drop_last and batches == taken // self._size:
+            return taken  # with those of an incomplete batch that was dropped
+        return min(batches * self._size, taken)
 
 
-def _ahead(indices: _Indices) -> _Ahead | None:
-    """Of the DataLoader that is taking these indices, if it takes them for workers.
+def _watch(indices: _Indices) -> _Alone | _Ahead | None:
+    """Of the DataLoader that is taking these indices, if there is one.
 
     It does not say what it handed out. StatefulDataLoader, which is another class, asks for
     the state as it takes a batch's indices, and keeps that until it hands out the batch.
+    Only its values are kept, which outlive it, not itself and its workers.
     """
     if torch.utils.data.get_worker_info() is not None:
         return None  # a worker's stack is a copy of that of the DataLoader which forked it
     frame: types.FrameType | None = sys._getframe(1)
-    while frame and not isinstance(frame.f_locals.get("self"), _WorkersIter):
+    while frame and not (
+        frame.f_code.co_name == "_next_index"
+        and isinstance(frame.f_locals.get("self"), (_AloneIter, _WorkersIter))
+    ):
         frame = frame.f_back
     if not frame:
         return None
@@ -286,7 +343,8 @@ def _ahead(indices: _Indices) -> _Ahead | None:
         sampler, size, drop_last = sampler.sampler, sampler.batch_size, sampler.drop_last
     in_order = getattr(taker, "_in_order", True)
     sure = in_order and getattr(sampler, "_iterator", None) is indices
-    return _Ahead(getattr(taker, "_task_info", None), size if sure else 0, drop_last)
+    kind = _Ahead if isinstance(taker, _WorkersIter) else _Alone
+    return kind(vars(taker), size if sure else 0, drop_last)
 
 
 class _Indices(Iterator[int]):
@@ -301,13 +359,14 @@ class _Indices(Iterator[int]):
         self._step = sampler.world_size
         self._length = len(sampler)
         self._piece: list[int] = []
-        self._ahead: _Ahead | None = None
+        self._watch: _Alone | _Ahead | None = None
         self._taken = 0
+        self._over = False  # the end was taken
         self.used = False  # something was taken, or the end was
 
     def consumed(self) -> int:
         """Samples that were handed out to whoever trains."""
-        return self._ahead.handed_out(self._taken) if self._ahead else self._taken
+        return self._watch.handed_out(self._taken, self._over) if self._watch else self._taken
 
     def is_at_end(self) -> bool:
         return self._taken == self._length
@@ -315,9 +374,12 @@ class _Indices(Iterator[int]):
     def __next__(self) -> int:
         place = self._taken % _CHUNK
         if not self.used:
-            self._ahead = _ahead(self)
+            self._watch = _watch(self)
         self.used = True
+        if self._watch:
+            self._watch.look(self._taken)
         if self.is_at_end():
+            self._over = True
             raise StopIteration
         if not place:
             count = min(_CHUNK, self._length - self._taken)

@@ -47,6 +47,21 @@ def unchanged(value):
     return value
 
 
+class Failing:
+    """The numbers below a count, of which some cannot be read."""
+
+    def __init__(self, count, bad, error):
+        self.count, self.bad, self.error = count, bad, error
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        if i in self.bad:
+            raise self.error(f"{i} cannot be read")
+        return i
+
+
 def first_sizes(batch):
     return [number(sample) for sample in batch]
 
@@ -427,6 +442,55 @@ class Samplers(unittest.TestCase):
         next(iter(loader), None)
         loader.sampler.set_epoch(0)
         return loader.sampler.state_dict()
+
+    def test_batches_that_fail(self):
+        """What was not handed out is left by the state, unless a batch behind it was."""
+        order = list(self.sampler(range(95), seed=3))
+        for bad, options, caught in itertools.product(
+            ((0,), (1,), (4, 5), (3, 5), (7,), (8,), (9,)),  # batches
+            (
+                {"num_workers": 0},
+                {"num_workers": 0, "drop_last": True},
+                {"num_workers": 2, "prefetch_factor": 1},
+                {"num_workers": 2, "prefetch_factor": 1, "drop_last": True, "persistent_workers": True},
+                {"num_workers": 1, "prefetch_factor": 20},
+            ),
+            (1, 2, 3),
+        ):
+            if caught > 1 and options["num_workers"] and (bad[0] > 5 or options["prefetch_factor"] > 1):
+                continue  # which ones have failed is not known where all indices are taken
+            with self.subTest(bad=bad, caught=caught, **options):
+                data = Failing(95, {order[10 * i + 4] for i in bad}, ArithmeticError)
+                sampler = self.sampler(range(95), seed=3)
+                loader = DataLoader(data, 10, sampler=sampler, **options)
+                good, over = self.take(iter(loader), caught)
+                last = good[-1] + 1 if good else 0
+                whole = last == len(loader) and (over or options["num_workers"])
+                position = 95 if whole else min(10 * last, 95)
+                self.assertEqual(sampler.state_dict(), sampler.state_dict(position))
+
+    def take(self, it, caught):
+        """Batches, by number, that come before so many have failed, or all; were it all?"""
+        good = []
+        for number in itertools.count():
+            try:
+                next(it)
+                good.append(number)
+            except ArithmeticError:
+                caught -= 1
+                if not caught:
+                    return good, False
+            except StopIteration:
+                return good, True
+
+    def test_interrupted(self):
+        order = list(self.sampler(range(95), seed=3))
+        for at in (0, 14, 94):
+            data = Failing(95, {order[at]}, KeyboardInterrupt)
+            sampler = self.sampler(range(95), seed=3)
+            with self.assertRaises(KeyboardInterrupt):
+                list(DataLoader(data, 10, sampler=sampler))
+            self.assertEqual(sampler.state_dict(), sampler.state_dict(at // 10 * 10))
 
     def test_workers_take_unknown(self):
         """What cannot be known is not guessed; with nothing taken ahead, it is known."""
