@@ -89,11 +89,29 @@ static int take_buffer(const struct py_column *column, PyObject *object,
 	return refuse_why(column, wanted, object);
 }
 
+/* Addresses of this process; in the format of a structure, names stand between colons. */
+static int has_addresses(const char *format)
+{
+	int in_name = 0;
+
+	for (; format && *format; format++) {
+		in_name ^= *format == ':';
+		if (!in_name && strchr("OP&", *format))
+			return 1;
+	}
+	return 0;
+}
+
 static int take_bytes(const struct py_column *column, PyObject *object,
 		      struct stele_txn_value *value, Py_buffer *view)
 {
 	if (take_buffer(column, object, "bytes", view))
 		return -1;
+	if (has_addresses(view->format)) {
+		PyErr_Format(PyExc_TypeError, "field %R takes bytes, and what is given has addresses "
+			     "of objects instead", column->name);
+		return -1;
+	}
 	value->data = view->buf;
 	value->size = (uint64_t)view->len;
 	return 0;

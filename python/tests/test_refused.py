@@ -22,6 +22,8 @@ class Wrong(Case):
         with stele.Writer(self.target, SCHEMA, progress=False) as self.writer:
             self.refused(TypeError, "'image' takes bytes, not <class 'str'>", image="x")
             self.refused(TypeError, "'image' takes bytes", image=5)
+            for dtype in (object, [("a", "i4"), ("b", "O")]):
+                self.refused(TypeError, "has addresses of objects", image=numpy.zeros(2, dtype))
             self.refused(TypeError, "'count' takes an int, not <class 'float'>", count=1.0)
             self.refused(TypeError, "'count' takes an int, not <class 'str'>", count="1")
             for number in (1 << 63, -1 << 99):
