@@ -74,11 +74,11 @@ def human(size: float) -> str:
     """Bytes for people, as the command gives them."""
     if size < 1024:
         return f"{size:.0f} byte{'' if size == 1 else 's'}"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
         size /= 1024
         if size < 1023.95:  # which would be 1024.0
-            break
-    return f"{size:.1f} {unit}"
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} PiB"
 
 
 class Line:
