@@ -48,6 +48,7 @@ struct py_call {
 	unsigned int phase; /* of the newest progress; 0: none */
 	int urgent;	    /* that it has changed */
 	int running, stop, result;
+	int quiet; /* set by who calls, and says itself that an exception came too late */
 	char *message; /* of the failure */
 	pthread_t thread;
 	int (*run)(void *arg);

@@ -108,8 +108,8 @@ static int take_bytes(const struct py_column *column, PyObject *object,
 	if (take_buffer(column, object, "bytes", view))
 		return -1;
 	if (has_addresses(view->format)) {
-		PyErr_Format(PyExc_TypeError, "field %R takes bytes, and what is given has addresses "
-			     "of objects instead", column->name);
+		PyErr_Format(PyExc_TypeError, "field %R takes bytes, and what is given has "
+			     "addresses of objects instead", column->name);
 		return -1;
 	}
 	value->data = view->buf;

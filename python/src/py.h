@@ -283,6 +283,8 @@ int py_report_str(PyObject *dict, const char *name, const char *value);
  */
 void py_log_tell(struct py_log *log);
 
+/* A note for an exception that came when a call was over; one of adding it is dropped. */
+void py_add_late(PyObject *error);
 /*
  * Run it in a thread of its own, and wait without the GIL. Meanwhile this thread hands
  * events to tell(kind, number, figures, texts) and looks for signals; an exception stops

@@ -107,13 +107,11 @@ void py_log_tell(struct py_log *log)
 /* ---- calls ----------------------------------------------------------------------------- */
 
 /* It was done before it could be stopped: who gets the exception shall know. */
-static void add_late(PyObject **type, PyObject **value, PyObject **traceback)
+void py_add_late(PyObject *error)
 {
-	PyObject *none;
+	PyObject *none = PyObject_CallMethod(error, "add_note", "s", "too late to stop it: what "
+					     "was called has been done");
 
-	PyErr_NormalizeException(type, value, traceback);
-	none = PyObject_CallMethod(*value, "add_note", "s",
-				   "too late to stop it: what was called has been done");
 	if (!none)
 		PyErr_Clear();
 	Py_XDECREF(none);
@@ -136,16 +134,20 @@ int py_call(struct py_call *call, int (*run)(void *arg), void *arg, PyObject *te
 			py_events_free(py_call_take(call));
 			continue;
 		}
-		/* What came with the end is for the caller: it is too late to stop. */
+		/* What came with the end comes too late to stop it. */
 		if (tell_all(call, tell) || (running && PyErr_CheckSignals())) {
 			PyErr_Fetch(&type, &value, &traceback);
 			py_call_stop(call);
 		}
 	} while (running);
 	result = py_call_finish(call);
+	if (!type && result >= 0 && PyErr_CheckSignals())
+		PyErr_Fetch(&type, &value, &traceback);
 	if (type) {
-		if (result >= 0)
-			add_late(&type, &value, &traceback);
+		if (result >= 0 && !call->quiet) {
+			PyErr_NormalizeException(&type, &value, &traceback);
+			py_add_late(value);
+		}
 		PyErr_Restore(type, value, traceback);
 		return -1;
 	}

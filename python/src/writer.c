@@ -15,6 +15,7 @@ struct writer {
 	pthread_mutex_t lock;
 	struct py_call call;
 	struct stele_txn *txn; /* NULL: closed */
+	atomic_int committed;
 	unsigned int generation;
 	/* Set once, count last, and then read without the lock. */
 	atomic_uint column_count;
@@ -156,6 +157,7 @@ static struct writer *make_writer(void)
 	pthread_mutex_init(&w->lock, &attributes);
 	pthread_mutexattr_destroy(&attributes);
 	py_call_init(&w->call);
+	w->call.quiet = 1; /* only a commit is not undone: see writer_late() */
 	w->generation = py_generation;
 	PY_CALL_LISTEN(&w->create_opts.opts, &w->call);
 	PY_CALL_LISTEN(&w->open_opts.opts, &w->call);
@@ -378,7 +380,10 @@ static int run_commit(void *arg)
 	w->report.created |= w->always;
 	if (!err && w->report.created)
 		err = stele_txn_snapshot(w->txn, w->name, w->note, &w->snapshot);
-	return err ? err : stele_txn_commit(w->txn);
+	if (!err)
+		err = stele_txn_commit(w->txn);
+	atomic_store(&w->committed, !err);
+	return err;
 }
 
 /* As two dictionaries, of which the first means nothing unless something was created. */
@@ -418,6 +423,16 @@ static PyObject *writer_commit(PyObject *self, PyObject *args)
 	return both;
 }
 
+/* Wherever behind the commit an exception comes, it shall tell. */
+static PyObject *writer_late(PyObject *self, PyObject *error)
+{
+	const struct writer *w = writer_of(self);
+
+	if (w && atomic_load(&w->committed))
+		py_add_late(error);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
 	{"close", writer_close, METH_NOARGS,
 	 "close($self, /)\n--\n\n"
@@ -429,6 +444,7 @@ static PyMethodDef methods[] = {
 	{"_put", writer_put, METH_VARARGS, NULL},
 	{"_delete", writer_delete, METH_O, NULL},
 	{"_commit", writer_commit, METH_VARARGS, NULL},
+	{"_late", writer_late, METH_O, NULL},
 	{0},
 };
 

@@ -333,14 +333,15 @@ class Writer(_stele.Writer):
                 self._always,
                 self._listener.tell,
             )
+            self._committed = True
+            self.close()
         except BaseException as error:
+            self._late(error)
             self.close()
             self._explain(error)
             raise
         finally:
-            self.close()
             self._listener.close()
-        self._committed = True
         return self._end(Snapshot(**made, note=self._note or ""), report)
 
     def _end(self, made: Snapshot, report: dict[str, Any]) -> Snapshot:

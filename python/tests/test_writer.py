@@ -470,6 +470,21 @@ class Versions(Case):
         self.assertIn("too late to stop it: what was called has been done", caught.exception.__notes__)
         self.assertEqual(self.contents("v2")["z"], b"26")
 
+    def test_interrupted_behind_the_commit(self):
+        class Interrupted(stele.Writer):
+            def close(self):
+                super().close()
+                if self._committed:
+                    self._committed = False
+                    raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt) as caught:
+            with Interrupted(self.target + "@v2") as w:
+                w.put("z", b"26")
+        notes = caught.exception.__notes__
+        self.assertEqual(notes, ["too late to stop it: what was called has been done"])
+        self.assertEqual(self.contents("v2")["z"], b"26")
+
     def test_given_up(self):
         """An empty device stays so, if nothing is committed."""
         path = images.DIRECTORY / f"{self.id()}.disk"
