@@ -325,7 +325,7 @@ static int make(struct next_tree *next)
 	if (next->tree.block_bits == bits) {
 		keep(next, STELE_PART_FILES);
 		keep(next, STELE_PART_DIRECTORIES);
-	} else if (bits) {
+	} else if (bits && next->txn->image->catalog.counts.snapshots) {
 		log_smaller(next->txn, &next->tree);
 	}
 	ret = write_parts(next);
