@@ -411,7 +411,7 @@ twins() {
 }
 # On a slow disk the first takes longer than the second waits, which is told so.
 for i in 1 2 3 4; do
-	for ((try = 0; try < 5; try++)); do
+	for ((try = 0; try < 20; try++)); do
 		twins "0.00$i"
 		[[ $errors == *"in use"* || $errors == *"is writing to it"* ]] || break
 	done
