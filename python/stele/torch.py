@@ -303,7 +303,7 @@ class _Ahead:
         failed = received - self._values["_num_yielded"] - self._failed
         if not failed:
             return received
-        # Where no more indices are taken, it is the last ones that have, at worst: they come again.
+        # Where no more indices are taken, the last ones are taken for failed: none is skipped.
         return self._good if failed >= received - self._seen else received - failed
 
     def handed_out(self, taken: int, over: bool) -> int:

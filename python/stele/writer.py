@@ -93,7 +93,6 @@ class Writer(_stele.Writer):
     _samples: int = 0
     _bytes: int
     _total: int
-    _committed: bool
     _deleted: bool = False
     _dry_run: bool
     _delete_missing: bool
@@ -190,7 +189,6 @@ class Writer(_stele.Writer):
         self._put_options, self._listener = put_options, listener
         self._guessing = threading.Lock()
         self._samples = self._bytes = self._total = 0
-        self._committed = False
         self._fields = None
         try:
             if start is not None:
@@ -333,7 +331,6 @@ class Writer(_stele.Writer):
                 self._always,
                 self._listener.tell,
             )
-            self._committed = True
             self.close()
         except BaseException as error:
             self._late(error)
@@ -373,7 +370,7 @@ class Writer(_stele.Writer):
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None and not self._committed and self._is_open():  # else it was given up
+        if kind is None and self._is_open():  # else it was committed or given up
             self.commit()
         self.close()
         self._listener.close()

@@ -473,9 +473,9 @@ class Versions(Case):
     def test_interrupted_behind_the_commit(self):
         class Interrupted(stele.Writer):
             def close(self):
+                was_open = self._is_open()
                 super().close()
-                if self._committed:
-                    self._committed = False
+                if was_open:
                     raise KeyboardInterrupt
 
         with self.assertRaises(KeyboardInterrupt) as caught:
