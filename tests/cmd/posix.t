@@ -113,7 +113,7 @@ live() {
 	ok "$words: info says so" grep -q "mountable *EROFS" <<<"$(stele info "$loop")"
 	run stele copy -n "$loop@v3" "copy$granule"
 	is "0 " "$status $err" "$words: a rehearsal of a copy"
-	run stele copy -q "$loop@v3" "copy$granule"
+	run stele copy "$loop@v3" "copy$granule"
 	is "0 " "$status $err" "$words, copied: nothing to warn of"
 	enter "copy$granule"
 	is "" "$(diff -r more mnt/v3 2>&1)" "$words: a copy has the files, too"
