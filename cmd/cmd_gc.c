@@ -36,6 +36,7 @@ static const struct option longopts[] = {
 struct collection {
 	struct stele_txn_opts opts;
 	const char *target;
+	uint32_t deleted; /* deleted snapshots that have samples */
 	uint32_t forgotten; /* deleted snapshots that are due */
 	int64_t future; /* from when on something that is not due is unused; 0: none is so late */
 	bool json, applied, dry_run; /* applied: --apply was given */
@@ -129,6 +130,7 @@ static void print_item(void *user, const struct stele_gc_item *item)
 	if (!item->due && !tombstoned && item->unused_since > collection->future &&
 	    is_future(item, collection->opts.time))
 		collection->future = item->unused_since;
+	collection->deleted += item->deleted && item->sample_count;
 	collection->forgotten += item->deleted && item->due;
 	if (collection->json) {
 		print_item_json(item);
@@ -163,9 +165,7 @@ static void print_report(const struct collection *collection,
 		json_set_number(object, apply ? "freed_size" : "would_free_size",
 				report->freed_size);
 		json_set_number(object, "free_size", report->free_size);
-		if (apply)
-			json_set_number(object, "finished_size",
-					report->finished_size);
+		json_set_number(object, "finished_size", report->finished_size);
 		json_line(object);
 		return;
 	}
@@ -180,6 +180,9 @@ static void print_report(const struct collection *collection,
 		       report->unused_count ? "" : how);
 	if (!report->unused_count) {
 		printf("no unused space\n");
+		if (collection->deleted)
+			cmd_hint("what was deleted is in segments that other snapshots use; 'stele "
+				 "compact' writes the samples of one to a segment of their own");
 		return;
 	}
 	printf("%s of %s %s%s\n", text_size(a, report->freed_size),

@@ -61,8 +61,14 @@ image=photos.stele
 must stele build -q src "$image@v1"
 must stele snapshot create -d train/cats/3.jpg "$image@v2" >/dev/null
 must stele snapshot delete "$image@v1"
+run stele gc --apply --force -n --json "$image"
+is "0 0" "$(tail -n 1 <<<"$out" | jq -r '"\(.would_free_size) \(.finished_size)"')" \
+	"a dry run has the totals, too"
 run stele gc --apply --force --discard "$image"
 is "0 no unused space" "$status $(tail -n 1 <<<"$out")" "a segment that another snapshot uses stays"
+ok "a hint says why, and what frees it" grep -q "other snapshots use.*stele compact" <<<"$err"
+run stele gc "$image"
+is "" "$err" "no hint where nothing was deleted"
 ok "its samples too" cmp <(stele cat "$image@v2" train/dogs/20.jpg) \
 	src/train/dogs/20.jpg
 blocks=$(stat -c %b "$image")
