@@ -76,14 +76,38 @@ static int get_buffer(PyObject *object, Py_buffer *view)
 	return err;
 }
 
+/* A masked array of NumPy whose buffer has what its mask hides. -1 with an exception. */
+static int is_masked(PyObject *object)
+{
+	PyObject *mask, *masked;
+	int any;
+
+	if (!PyObject_HasAttrString(object, "filled") || !PyObject_HasAttrString(object, "mask"))
+		return 0;
+	mask = PyObject_GetAttrString(object, "mask");
+	masked = mask ? PyObject_CallMethod(mask, "any", NULL) : NULL;
+	any = masked ? PyObject_IsTrue(masked) : -1;
+	Py_XDECREF(masked);
+	Py_XDECREF(mask);
+	return any;
+}
+
 static int take_buffer(const struct py_column *column, PyObject *object,
 		       const char *wanted, Py_buffer *view)
 {
+	int masked;
+
 	view->obj = NULL;
 	if (PyUnicode_Check(object) ||
 	    (!PyObject_CheckBuffer(object) && !PyObject_HasAttrString(object, "__array__")))
 		return refuse(column, wanted, object);
-	if (!get_buffer(object, view))
+	masked = is_masked(object);
+	if (masked > 0)
+		PyErr_Format(PyExc_ValueError, "field %R takes no masked elements, whose values "
+			     "would come back: fill them, as with filled(0)", column->name);
+	if (masked > 0)
+		return -1;
+	if (!masked && !get_buffer(object, view))
 		return 0;
 	view->obj = NULL;
 	return refuse_why(column, wanted, object);

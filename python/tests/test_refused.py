@@ -24,6 +24,9 @@ class Wrong(Case):
             self.refused(TypeError, "'image' takes bytes", image=5)
             for dtype in (object, [("a", "i4"), ("b", "O")]):
                 self.refused(TypeError, "has addresses of objects", image=numpy.zeros(2, dtype))
+            hidden = numpy.ma.array(numpy.zeros((1, 4, 3), "u1"), mask=numpy.eye(4, 3) > 0)
+            self.refused(ValueError, "'mask' takes no masked elements", mask=hidden)
+            self.refused(ValueError, "'image' takes no masked elements", image=hidden)
             self.refused(TypeError, "'count' takes an int, not <class 'float'>", count=1.0)
             self.refused(TypeError, "'count' takes an int, not <class 'str'>", count="1")
             for number in (1 << 63, -1 << 99):
