@@ -65,6 +65,14 @@ bool datum_parse(const uint8_t *message, size_t size, struct datum *out)
 	return !m.wrong;
 }
 
+bool datum_guess(const uint8_t *message, size_t size)
+{
+	struct datum datum;
+
+	return datum_parse(message, size, &datum) && datum.has_shape && datum.has_label &&
+	       (datum.data_size || datum.floats);
+}
+
 /* ---- rows -------------------------------------------------------------------- */
 
 static int take_integer(struct row *row, const char *name, int32_t number)

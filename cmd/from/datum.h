@@ -18,6 +18,8 @@ struct datum {
 
 /* False: no Datum. */
 bool datum_parse(const uint8_t *message, size_t size, struct datum *out);
+/* Is it a Datum that has an image? */
+bool datum_guess(const uint8_t *message, size_t size);
 
 /*
  * It becomes a row, which has begun. `place`: of its bytes. Return: 0; negative errno (said).

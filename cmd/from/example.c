@@ -270,3 +270,34 @@ int example_take(struct row *row, const uint8_t *data, size_t size, uint64_t pla
 				    "tf.train.Example");
 	return ret;
 }
+
+/* Is an entry of the map a feature with a name? */
+static bool is_named(const struct protobuf_part *entry)
+{
+	struct protobuf m = protobuf_inside(entry);
+	struct protobuf_part name, value;
+
+	return entry->number == 1 && entry->wire == PROTOBUF_BYTES && protobuf_next(&m, &name) &&
+	       name.number == 1 && name.wire == PROTOBUF_BYTES && name.size &&
+	       protobuf_next(&m, &value) && value.number == 2 && value.wire == PROTOBUF_BYTES &&
+	       m.at == m.end;
+}
+
+bool example_guess(const uint8_t *data, size_t size)
+{
+	struct protobuf m = {.at = data, .end = data + size};
+	struct protobuf_part features, entry;
+	struct protobuf map;
+	bool named = false;
+
+	if (!protobuf_next(&m, &features) || features.number != 1 ||
+	    features.wire != PROTOBUF_BYTES || m.at != m.end)
+		return false;
+	map = protobuf_inside(&features);
+	while (protobuf_next(&map, &entry)) {
+		named = is_named(&entry);
+		if (!named)
+			return false;
+	}
+	return named && !map.wrong;
+}

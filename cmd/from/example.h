@@ -11,6 +11,9 @@
 
 #include "from/row.h"
 
+/* Is it an Example, of one feature at least? A guess: what features have is not looked at. */
+bool example_guess(const uint8_t *data, size_t size);
+
 /*
  * A record becomes a row, which has begun at the record. `place`: of its bytes.
  * Return: 0; negative errno (said).

@@ -399,8 +399,11 @@ static int take_value(struct from_scan *scan, struct lmdb *lmdb, const char *key
 	struct row row = {.scan = scan};
 	int ret;
 
-	if (!scan->from->opts.datum)
+	if (!scan->from->opts.datum) {
+		if (!scan->reported && datum_guess(lmdb->value.mv_data, lmdb->value.mv_size))
+			scan->from->parser = "--datum";
 		return from_sample(scan, key, size, lmdb->value.mv_size, from_place(scan, offset));
+	}
 	row_begin(&row, offset);
 	row_key(&row, key, size);
 	ret = datum_take(&row, lmdb->value.mv_data, lmdb->value.mv_size, from_place(scan, offset));

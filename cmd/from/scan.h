@@ -106,6 +106,7 @@ struct from {
 	char unfit_key[STELE_KEY_SIZE_MAX + 1]; /* the first of them */
 	bool members_share; /* of a tar: many have a name in common, as WebDataset's have */
 	char paths[STELE_NAME_SIZE_MAX + 1]; /* a column that names files; "": none */
+	const char *parser; /* option by which the first sample would be fields; NULL: none */
 };
 
 /* One shard, while it is read. */

@@ -551,6 +551,9 @@ void from_hint(const struct from *from)
 	const char *paths = from ? from->paths : "";
 	const bool payload = strcmp(paths, FROM_PAYLOAD_COLUMN) != 0;
 
+	if (from && from->parser)
+		cmd_hint("a sample is stored as the bytes that it is, and can be parsed: %s makes "
+			 "fields of what it consists of", from->parser);
 	if (!from || from->opts.format)
 		return;
 	if (from->members_share)

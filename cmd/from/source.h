@@ -82,7 +82,10 @@ bool from_groups(const struct from *from);
 uint64_t from_replaced(const struct from *from);
 /* Warn of keys that extract refuses. NULL is fine. */
 void from_warn_keys(const struct from *from);
-/* Hint at another format, if what was detected may not be what was meant. NULL is fine. */
+/*
+ * Hint at another format, or an option of this one, if what is taken may not be what was
+ * meant. NULL is fine.
+ */
 void from_hint(const struct from *from);
 /* Does --type go with it? NULL, a directory: no. */
 bool from_has_types(const struct from *from);

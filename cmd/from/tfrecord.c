@@ -103,6 +103,8 @@ static int read_bytes(struct record_reader *r, uint32_t *crc, bool keep)
 		if ((size_t)got < want)
 			return cut_short(r);
 		*crc = crc32c(*crc, data, want);
+		if (!r->row.number && want == r->size && example_guess(data, want))
+			r->scan->from->parser = "--example";
 		if (keep)
 			ret = from_append(r->scan, data, want);
 		if (ret)

@@ -77,6 +77,8 @@ is "0 -1:1 0:2 1:3 2:4 3:5 4:6" "$status $(stele ls --fields --json "$image" |
 is "$(seq 0 35 | paste -sd ' ')" \
 	"$(stele cat --field=data "$image" 00000002_cat2.jpg | od -An -v -w100 -tu1 | xargs)" \
 	"Datum: bytes"
+built "$tmp/datum"
+ok "a hint at --datum without it" grep -q "hint: .*--datum makes fields" <<<"$err" || diag "$err"
 built --datum "$tmp/plain"
 is 1 "$status" "what is no Datum"
 ok "is damage" grep -q "data.mdb' at byte [0-9]*: the value is no Datum" <<<"$err" || diag "$err"

@@ -191,6 +191,11 @@ gzip -c "$examples" >"$tmp/examples.tfrecord"
 built --example "$tmp/examples.tfrecord"
 is "0 $digest" "$status $(stele info --json "$image" | jq -r .snapshot.digest)" \
 	"Examples: the same from gzip" || diag "$err"
+built "$examples"
+ok "Examples: a hint at --example without it" grep -q "hint: .*--example makes fields" <<<"$err" ||
+	diag "$err"
+built -q "$examples"
+is "0 " "$status $err" "Examples: no hint with -q"
 built --example --key=image/name "$examples"
 is "0 n0 n1 n2 n3 n4 n5" "$status $(stele ls "$image" | sort | paste -sd ' ')" "--key" ||
 	diag "$err"
