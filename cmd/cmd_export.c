@@ -50,6 +50,7 @@ static void summarize(const struct export *job)
 	char *names = to_file_names(&job->file, job->file.number + 1);
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
+	complaints_sum(&job->complaints);
 	tree_tell_refused(job->refused,
 			  job->format == TO_WEBDATASET ?
 				  "--to=tar takes such keys: each sample is a file of its own" :

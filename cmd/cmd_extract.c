@@ -79,11 +79,7 @@ static void summarize(const struct extract *job, const char *dir)
 {
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
-	for (size_t i = 0; i < EXTRACT_KINDS; i++)
-		if (job->kinds[i].count > EXTRACT_NAMED)
-			cmd_message("%s more: %s", text_count(count, job->kinds[i].count -
-							     EXTRACT_NAMED),
-				    job->kinds[i].text);
+	complaints_sum(&job->complaints);
 	tree_tell_refused(job->refused, NULL);
 	if (job->failed)
 		cmd_message("%s failed",
@@ -124,7 +120,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 	error = cmd_open_dataset(&log, verify, &job->ds);
 	if (error)
 		return cmd_finish(cmd_status_of(error));
-	log.errors_max = EXTRACT_NAMED; /* each belongs to a sample that fails */
+	log.errors_max = COMPLAINTS_NAMED; /* each belongs to a sample that fails */
 	error = choose_field(field, job);
 	status = error ? cmd_status_of(error) : CMD_FAILED;
 	job->root = error ? -1 : open_root(dir);

@@ -22,7 +22,6 @@
 #include "progress.h"
 #include "stop.h"
 #include "tar.h"
-#include "text.h"
 
 #define WINDOW_SIZE (64u << 20) /* keys, samples and what is known of them */
 #define LARGE_SIZE  (WINDOW_SIZE / 2)
@@ -218,10 +217,8 @@ static int put_sample(struct exporting *e, const struct window *w,
 static void refuse(struct export *job, const struct window *w,
 		   const struct entry *entry)
 {
-	char *name = text_escape(key_in(w, entry), entry->key_size);
-
-	cmd_message("refused '%s': %s", name ? name : "?", entry->refused);
-	free(name);
+	complaints_add(&job->complaints, "refused", key_in(w, entry), entry->key_size,
+		       entry->refused);
 	job->refused++;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "complaints.h"
 #include "stele.h"
 #include "to/file.h"
 #include "to/format.h"
@@ -19,6 +20,7 @@ struct export {
 	enum to_format format;
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these, as written; left out */
+	struct complaints complaints;  /* of these */
 	int write_error;	       /* negative errno */
 };
 

@@ -282,35 +282,6 @@ static const char *file_reason(const struct extract *job, int error)
 	}
 }
 
-/* Count it. Return: whether to name it, too. */
-static bool is_new(struct extract *job, const char *what, const char *reason)
-{
-	char text[EXTRACT_KIND_SIZE];
-
-	snprintf(text, sizeof(text), "%s: %s", what, reason);
-	for (size_t i = 0; i < EXTRACT_KINDS; i++) {
-		struct extract_kind *kind = &job->kinds[i];
-
-		if (!kind->count)
-			memcpy(kind->text, text, sizeof(text));
-		if (!strcmp(kind->text, text))
-			return ++kind->count <= EXTRACT_NAMED;
-	}
-	return true;
-}
-
-static void complain(struct extract *job, const char *what, const char *key,
-		     size_t key_size, const char *reason)
-{
-	char *name;
-
-	if (!is_new(job, what, reason))
-		return;
-	name = text_escape(key, key_size);
-	cmd_message("%s '%s': %s", what, name ? name : "?", reason);
-	free(name);
-}
-
 /* Would every other file fail likewise? */
 static bool is_final(int error)
 {
@@ -354,7 +325,7 @@ static void count_failure(struct extracting *e, const char *path, int error)
 	if (error == -EEXIST && is_directory(job, path))
 		error = -EISDIR;
 	if (!stop_requested())
-		complain(job, "cannot write", path, strlen(path),
+		complaints_add(&job->complaints, "cannot write", path, strlen(path),
 			 file_reason(job, error));
 	job->failed++;
 	if (error == -EFBIG)
@@ -390,7 +361,7 @@ static void refuse(struct extracting *e, const char *key, size_t key_size,
 		   const char *reason)
 {
 	pthread_mutex_lock(&e->lock);
-	complain(e->job, "refused", key, key_size, reason);
+	complaints_add(&e->job->complaints, "refused", key, key_size, reason);
 	e->job->refused++;
 	pthread_mutex_unlock(&e->lock);
 }
@@ -399,7 +370,7 @@ static void say_failure(struct extract *job, uint64_t id, int error)
 {
 	char *name;
 
-	if (is_new(job, "cannot read", stele_strerror(error))) {
+	if (complaints_count(&job->complaints, "cannot read", stele_strerror(error))) {
 		name = key_name(job->ds, id);
 		cmd_error(error, "cannot read %s", name ? name : "a sample");
 		free(name);

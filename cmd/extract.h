@@ -5,11 +5,8 @@
 #ifndef STELE_CMD_EXTRACT_H
 #define STELE_CMD_EXTRACT_H
 
+#include "complaints.h"
 #include "stele.h"
-
-#define EXTRACT_KINDS	  16u /* of failures; others are all named */
-#define EXTRACT_KIND_SIZE 128u
-#define EXTRACT_NAMED	  10u /* of a kind; others are counted */
 
 struct extract {
 	struct stele_dataset *ds;
@@ -22,10 +19,7 @@ struct extract {
 	uint64_t count; /* of what is wanted */
 	uint64_t done, bytes, refused, failed, skipped;
 	uint64_t seen_bytes; /* written, skipped or failed */
-	struct extract_kind {
-		char text[EXTRACT_KIND_SIZE]; /* "cannot write: it exists" */
-		uint64_t count;
-	} kinds[EXTRACT_KINDS];
+	struct complaints complaints;
 	int stopped; /* by a failure that all others would share: negative errno */
 	bool damaged, too_large; /* a sample; a file of one */
 	bool stale; /* the snapshot no longer exists */

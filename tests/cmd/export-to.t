@@ -94,6 +94,15 @@ ok "are refused" grep -q "refused 'cats/1.png': the sample before it has the sam
 ok "and tar is there for them" grep -q "^hint: --to=tar takes such keys" <<<"$err" || diag "$err"
 ok "and so are those that it ignores" grep -q "refused '.hidden': WebDataset ignores" <<<"$err"
 
+mkdir "$tmp/hidden"
+for ((i = 0; i < 200; i++)); do echo "$i" >"$tmp/hidden/.$i"; done
+echo x >"$tmp/hidden/x.txt"
+must stele build -q "$tmp/hidden" "$tmp/h"
+run stele export --to=webdataset "$tmp/h" "$tmp/h.tar"
+is "1 10 1" "$status $(grep -c "refused '" <<<"$err") $(grep -c \
+	"190 more: refused: WebDataset ignores" <<<"$err")" "many of a kind are counted"
+ok "and all are" grep -q "^stele: 200 keys refused" <<<"$err" || diag "$err"
+
 # Larger than what is read ahead.
 mkdir "$tmp/large"
 head -c 40M /dev/urandom >"$tmp/large/x.bin"
