@@ -123,6 +123,12 @@ _SET_RW = (
     "unmap it, or set it writable with 'blockdev --setrw'; a loop device of 'losetup -r': attach "
     "it again without -r"
 )
+_LOST_FRONT = (
+    "write nothing there: restore the first 2 MiB as they were after the last change, if they "
+    "were saved, else copy the image from elsewhere"
+)
+_LOST_CATALOG = "without a catalog no snapshot can be found: copy the image from elsewhere"
+_MAP_AGAIN = "run 'stele unmap' and 'stele map' again"
 _DAMAGE = "'stele verify' lists all damage there, 'stele help damage' says how to go on"
 # What to do next, by errno and words of the message: the first that matches. Where neither
 # functions nor options are named it is as of the command, see cmd/remedy.c.
@@ -149,6 +155,18 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.ENOSPC, "; take a larger target", LARGER),
     (_errno.EMEDIUMTYPE, "a partition table", "'lsblk' lists the partitions of a disk"),
     (_errno.EMEDIUMTYPE, "no Stele image there", "build an image there first"),
+    (_errno.EINPROGRESS, "being written by", "wait until that has ended"),
+    (_errno.EINPROGRESS, "may still be writing", "wait until that has ended, or build it again"),
+    (_errno.EINPROGRESS, "unfinished image", "build or copy it again"),
+    (_errno.EBADMSG, "bad mapping '", _MAP_AGAIN),
+    (_errno.EUCLEAN, "bad mapping '", _MAP_AGAIN),
+    (_errno.EUCLEAN, "that begins elsewhere", "name the device that the image was built on"),
+    (_errno.EBADMSG, "superblocks of ", _LOST_FRONT),
+    (_errno.EUCLEAN, "superblocks of ", _LOST_FRONT),
+    (_errno.EBADMSG, "no sound catalog", _LOST_CATALOG),
+    (_errno.EUCLEAN, "no sound catalog", _LOST_CATALOG),
+    (_errno.EBADMSG, "", _DAMAGE),
+    (_errno.EUCLEAN, "", _DAMAGE),
     (_errno.ENODATA, "its target only", "give it its full size again, or copy it anew"),
     (_errno.EINVAL, "it has several snapshots", "select one: TARGET@NAME"),
     (_errno.ENOENT, ": no directory '", "make that directory first"),

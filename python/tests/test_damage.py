@@ -82,3 +82,32 @@ class Rescue(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class Opening(unittest.TestCase):
+    """What cannot be opened is said with what to do, as the command says it."""
+
+    def refused(self, whole, places, kind, note):
+        target = images.DIRECTORY / f"{self.id()}.stele"
+        data = bytearray(whole)
+        for at in places:
+            data[at : at + 4096] = bytes(4096)
+        target.write_bytes(data)
+        with self.assertRaises(kind) as caught:
+            stele.open(target)
+        self.assertRegex("\n".join(getattr(caught.exception, "__notes__", [])), note)
+
+    def test_notes(self):
+        target = images.DIRECTORY / f"{self.id()}.whole"
+        with stele.Writer(target, {"data": bytes}, progress=False) as writer:
+            writer.put("key", {"data": b"bytes"})
+        whole = target.read_bytes()
+
+        def blocks(kind):
+            magic = b"\x93STELE\r\n" + kind.to_bytes(4, "little")
+            return [i for i in range(0, len(whole), 4096) if whole.startswith(magic, i)]
+
+        self.refused(whole, blocks(1), stele.ChecksumError, "restore the first 2 MiB")
+        self.refused(whole, blocks(2), stele.ChecksumError, "no snapshot can be found: copy")
+        self.refused(whole, blocks(4), stele.ChecksumError, "'stele verify' lists all damage")
+        self.refused(whole[: len(whole) // 2], [], stele.FormatError, "its full size again")
