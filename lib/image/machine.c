@@ -201,6 +201,10 @@ void stele_machine_describe(const struct stele_intent_record *record, char *text
 			 record->host);
 		return;
 	}
+	if (record->process == (uint64_t)getpid()) {
+		snprintf(text, size, "this process itself");
+		return;
+	}
 	read_process(record, name, &began);
 	if (began && gmtime_r(&began, &tm))
 		strftime(since, sizeof(since), ", since %Y-%m-%d %H:%M:%S UTC", &tm);

@@ -155,6 +155,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.ENOSPC, "; take a larger target", LARGER),
     (_errno.EMEDIUMTYPE, "a partition table", "'lsblk' lists the partitions of a disk"),
     (_errno.EMEDIUMTYPE, "no Stele image there", "build an image there first"),
+    (_errno.EINPROGRESS, "by this process itself", "commit or close that Writer first"),
     (_errno.EINPROGRESS, "being written by", "wait until that has ended"),
     (_errno.EINPROGRESS, "may still be writing", "wait until that has ended, or build it again"),
     (_errno.EINPROGRESS, "unfinished image", "build or copy it again"),

@@ -158,6 +158,10 @@ class Build(Case):
             with self.assertRaises(stele.Error) as caught:
                 stele.Writer(f"{other}@v4")
             self.assertEqual(caught.exception.__notes__, ["commit or close that Writer first"])
+        with stele.Writer(f"{other}-new", fields, progress=False):
+            with self.assertRaisesRegex(stele.FormatError, "written by this process itself") as caught:
+                stele.open(f"{other}-new")
+            self.assertEqual(caught.exception.__notes__, ["commit or close that Writer first"])
         for hint, call in calls:
             with self.subTest(hint), self.assertRaises(stele.Error) as caught:
                 call()
