@@ -632,6 +632,19 @@ static bool suggest_grown(int error, const char *line, const char *target)
 	return loop;
 }
 
+static bool suggest_device(int error, const char *target)
+{
+	char *path = error == -ENODEV || error == -ENOENT ? cmd_path_of(target) : NULL;
+	const bool none = path && !strncmp(path, "/dev/", strlen("/dev/")) &&
+			  strncmp(path, "/dev/shm/", strlen("/dev/shm/")) != 0 &&
+			  access(path, F_OK) < 0;
+
+	if (none)
+		cmd_hint("'lsblk' lists the block devices of this machine");
+	free(path);
+	return none;
+}
+
 /* What a shell was kept from expanding. */
 static bool suggest_glob(int error, const char *line)
 {
@@ -704,6 +717,7 @@ void remedy_print(const char *verb, int error, const char *line,
 	if (target && (suggest_order(verb, error, target) || suggest_beside(error, line, target) ||
 		       suggest_loop(error, line, target) || suggest_grown(error, line, target) ||
 		       suggest_mapped_image(error, line, target) ||
+		       suggest_device(error, target) ||
 		       suggest_target_last(verb, error, line, target)))
 		return;
 	if (suggest_glob(error, line) || (error && suggest_snapshot(verb)))

@@ -164,10 +164,16 @@ none=/dev/stele-test-$$
 for try in "build $tmp/src" "build --force $tmp/src" "copy $file"; do
 	# shellcheck disable=SC2086 # words
 	run stele $try "$none@v1"
-	is "1 stele: cannot open '$none': no such device" "$status $err" "${try%% /*}: no device"
+	is "1 stele: cannot open '$none': no such device" "$status ${err%%$'\n'*}" \
+		"${try%% /*}: no device"
+	ok "${try%% /*}: and what lists them" grep -q "^hint: 'lsblk' lists" <<<"$err"
 	ok "${try%% /*}: and no file" [ ! -e "$none" ] || rm -f "$none"
 done
+run stele ls "$none"
+ok "ls: the same hint" grep -q "^hint: 'lsblk' lists" <<<"$err" || diag "$err"
 if [ -w /dev/shm ]; then
+	run stele ls /dev/shm/none
+	ok "which is not where files are" not grep -q lsblk <<<"$err"
 	builds "what is mounted below /dev is no directory of devices" "/dev/shm/stele-test-$$"
 	rm -f "/dev/shm/stele-test-$$"
 fi
