@@ -415,7 +415,7 @@ for dry in --dry-run ""; do
 		grep -q "files there have up to 102400" "$tmp/.limited"
 done
 ok "ulimit -f: no half of an image is left" test ! -e "$tmp/limited.stele"
-(ulimit -n 9; exec stele build "$tmp/limited" "$tmp/limited.stele") >>"$tmp/log" 2>"$tmp/.limited"
+(ulimit -n 6; exec stele build "$tmp/limited" "$tmp/limited.stele") >>"$tmp/log" 2>"$tmp/.limited"
 is 1 $? "ulimit -n: an error"
 ok "ulimit -n: with the next step" grep -q "^hint: .*ulimit -n" "$tmp/.limited" ||
 	diag "$(<"$tmp/.limited")"
