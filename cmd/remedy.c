@@ -171,6 +171,8 @@ static const struct {
 	 "on TARGET"},
 	{-EFBIG, NULL, NULL, FILE_LIMIT},
 	{-EMFILE, NULL, NULL, "raise the limit with 'ulimit -n'"},
+	{-ENOMEM, " build append ", NULL, "a smaller --memory and fewer --jobs take less"},
+	{-ENOMEM, " compact copy verify ", NULL, "fewer --jobs take less"},
 	{-ENOSPC, NULL, "temporary file",
 	 "free space there, or set TMPDIR to a directory that has more"},
 	{-EACCES, NULL, "temporary file in '", OTHER_TMPDIR},

@@ -419,6 +419,15 @@ ok "ulimit -f: no half of an image is left" test ! -e "$tmp/limited.stele"
 is 1 $? "ulimit -n: an error"
 ok "ulimit -n: with the next step" grep -q "^hint: .*ulimit -n" "$tmp/.limited" ||
 	diag "$(<"$tmp/.limited")"
+if (ulimit -v 45000 && stele -V) >>"$tmp/log" 2>&1; then # not with AddressSanitizer
+	(ulimit -v 45000; exec stele build "$tmp/limited" "$tmp/limited.stele") \
+		>>"$tmp/log" 2>"$tmp/.limited"
+	is 1 $? "ulimit -v: an error"
+	ok "ulimit -v: with the next step" grep -q "^hint: .*--memory .*--jobs" "$tmp/.limited" ||
+		diag "$(<"$tmp/.limited")"
+else
+	skip_block 2 "the program needs more than 45 MB to start"
+fi
 must stele build -q "$tmp/limited" "$tmp/limited.stele@v1"
 for output in "extract $tmp/limited.stele $tmp/unlimited" \
 	"export $tmp/limited.stele $tmp/limited.tar" "cat $tmp/limited.stele file"; do
