@@ -89,11 +89,14 @@ static void print_stat(const struct comparison *comparison,
 	json_t *object;
 
 	if (!comparison->json) {
-		printf("%s added, %s removed, %s changed, %s the same\n",
+		printf("%s added, %s removed, %s changed, %s the same",
 		       text_count(a, report->added),
 		       text_count(b, report->removed),
 		       text_count(c, report->changed),
 		       text_count(d, report->same));
+		if (report->fields)
+			printf("; %s different", text_counted(a, report->fields, "field"));
+		putchar('\n');
 		return;
 	}
 	object = json_make();
@@ -101,6 +104,7 @@ static void print_stat(const struct comparison *comparison,
 	json_set_number(object, "removed", report->removed);
 	json_set_number(object, "changed", report->changed);
 	json_set_number(object, "same", report->same);
+	json_set_number(object, "fields", report->fields);
 	json_line(object);
 }
 
@@ -128,7 +132,7 @@ static int run(struct comparison *comparison)
 		print_stat(comparison, &report);
 	return cmd_finish(comparison->exit_code &&
 					  (report.added || report.removed ||
-					   report.changed) ?
+					   report.changed || report.fields) ?
 				  CMD_FAILED :
 				  CMD_OK);
 }

@@ -226,13 +226,16 @@ typedef int (*stele_diff_fn)(void *user, const struct stele_diff_entry *d);
 struct stele_diff_report {
 	size_t size;
 	uint64_t added, removed, changed, same;
+	uint64_t fields; /* that differ: in name, type, or class names */
 };
 
 /**
  * stele_diff() - how two snapshots differ, by key, in byte order
  * @a, @b: targets, of one image or of two
  *
- * Reads only sections, and nothing of what both share. @report may be NULL.
+ * Reads only sections, and nothing of what both share. @report may be NULL. Labels are
+ * compared by number: fields that differ, so that a number may mean another class, are
+ * counted and logged.
  * Return: 0; what @fn returned; errors of stele_dataset_open(), and of sections.
  */
 STELE_API int stele_diff(const char *a, const char *b, stele_diff_fn fn,

@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/ops/diff_fields.h"
 #include "lib/ops/diff_keys.h"
 
 /* Of the digests section: 128 MiB, 4 million samples. Others are read again. */
@@ -243,6 +244,9 @@ static int do_diff(const char *a, const char *b, stele_diff_fn fn,
 		ret = stele_dataset_open(b, opts, &other);
 	if (ret == 0)
 		ret = stele_dataset_diff(one, other, fn, user, &made);
+	if (ret == 0)
+		made.fields = stele_diff_fields(&(struct stele_diff_sides){
+			.side = {one, other}, .target = {a, b}});
 	stele_output_fill(report, &made, sizeof(made));
 	stele_dataset_close(other);
 	stele_dataset_close(one);

@@ -267,7 +267,8 @@ def diff(
 ) -> list[Difference]:
     """How two snapshots differ, by key, in byte order; of one image or of two.
 
-    Reads no samples, and nothing of what both share.
+    Reads no samples, and nothing of what both share. Labels are compared by number: a number
+    that means another class there, or another field, is logged; see stele.Error.
     """
     options = encode(verify=verify_number(verify), backend=backend)
     _, events = run("diff", (os.fsencode(a), os.fsencode(b)), options, False)

@@ -53,6 +53,51 @@ is "$(stele ls --json b.stele | jq -c 'select(.key == "new") | .id')" \
 is "$(printf %s "$weird" | base64)" "$(field "$out" .key_base64 | tail -n 1)" \
 	"--json: a key that is not UTF-8"
 
+# ---- fields ----
+
+# rows FILE ROW...: an image of a table, FILE.st
+rows() {
+	printf '%s\n' "${@:2}" >"$1.csv"
+	must stele build -q --type=label:class "$1.csv" "$1.st@v1"
+}
+# other A B NUMBER WORDS: their samples are the same, and so many fields are not
+other() {
+	run stele diff --stat --exit-code "$1.st" "$2.st"
+	is "1 0 added, 0 removed, 0 changed, 2 the same; $3 different" "$status $out" "$4"
+	is "${5:+stele: warning: $5}" "$err" "$4: said" || diag "$err"
+}
+rows cat key,data,label a,1,cat b,2,dog
+rows cow key,data,label a,1,cow b,2,dog
+rows emu key,data,label a,1,cat b,2,dog c,3,emu
+must stele snapshot create -d c emu.st@v2 >/dev/null
+must stele snapshot delete emu.st@v1
+other cat cow "1 field" "other class names for the same numbers" \
+	"class 0 of field 'label' is 'cat' in 'cat.st', and 'cow' in 'cow.st'"
+other cat emu "1 field" "more classes"
+printf '%s\n' key,data,label a,1,0 b,2,1 >number.csv
+must stele build -q number.csv number.st
+other number cat "1 field" "class names on one side" \
+	"field 'label' has class names only in 'cat.st'"
+run stele diff cow.st cat.st
+is "0 " "$status $out" "without --stat no key differs"
+ok "but it is said" grep -q "class 0 of field 'label' is 'cow'" <<<"$err"
+run stele diff --stat --json cat.st cow.st
+is 1 "$(field "$out" .fields)" "--stat --json: fields"
+printf '%s\n' key,data,score a,1,0 b,2,1 >score.csv
+must stele build -q score.csv score.st
+run stele diff --stat cat.st score.st
+is "0 added, 0 removed, 0 changed, 2 the same; 2 fields different" "$out" "another field"
+is "stele: warning: only 'cat.st' has the field 'label'
+stele: warning: only 'score.st' has the field 'score'" "$err" "on either side"
+sed s/score/label/ score.csv >real.csv
+must stele build -q --type=label:f64 real.csv real.st
+run stele diff --exit-code cat.st real.st
+ok "another type" grep -q "'label' is i64 in 'cat.st', and f64 in 'real.st'" <<<"$err"
+mkdir none
+must stele build -q --allow-empty none none.st
+run stele diff --stat cat.st none.st
+is "0 added, 2 removed, 0 changed, 0 the same" "$out$err" "no samples, no fields"
+
 run stele diff --exit-code a.stele b.stele
 is 1 "$status" "--exit-code: there is a difference"
 run stele diff --exit-code a.stele a.stele
