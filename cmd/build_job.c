@@ -13,6 +13,7 @@
 #include "progress.h"
 #include "remedy.h"
 #include "stop.h"
+#include "text.h"
 
 /* What is skipped may be a sample of the base; of a directory, it is known by its key. */
 static int check_skipping(struct build_job *job)
@@ -122,6 +123,7 @@ static void explain_success(const struct build_job *job)
 {
 	const struct build_options *options = job->options;
 	const struct stele_build_report *report = &job->report;
+	char count[TEXT_SIZE];
 
 	if (options->who == BUILD_OPTIONS_BUILD && job->target)
 		explain_name(job->target);
@@ -135,10 +137,10 @@ static void explain_success(const struct build_job *job)
 		from_hint(job->from);
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
 		explain_shards(job);
-	if (!options->quiet && !options->json && *report->base && !report->created &&
-	    report->sample_count && !(options->opts.flags & STELE_APPEND_UPDATE))
-		cmd_hint("samples whose keys are there already are not compared: --update does "
-			 "that");
+	if (!options->quiet && !options->json && report->kept)
+		cmd_hint("%s of the source %s by key already, and not compared: --update does "
+			 "that", text_counted(count, report->kept, "sample"),
+			 report->kept == 1 ? "was there" : "were there");
 	if (options->exclude_count && !report->skipped[STELE_SKIP_EXCLUDED])
 		cmd_hint("--exclude left out nothing: no name there matches it");
 }

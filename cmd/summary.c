@@ -249,6 +249,7 @@ static void set_changes(json_t *object, const struct stele_build_report *report)
 	json_set_number(object, "updated", report->updated);
 	json_set_number(object, "deleted", report->deleted);
 	json_set_number(object, "unchanged", report->unchanged);
+	json_set_number(object, "kept", report->kept);
 	json_set_number(object, "written_size", report->written_size);
 }
 

@@ -220,6 +220,8 @@ struct stele_build_report {
 	uint64_t sample_count; /* of the snapshot */
 	/* Append: samples, compared with the base. */
 	uint64_t added, updated, deleted, unchanged;
+	/* Append without UPDATE: samples of the source that the base has by key: not compared. */
+	uint64_t kept;
 	uint64_t written_count; /* samples in the segment */
 	uint64_t written_size;	/* bytes written to the target, including metadata */
 	uint64_t payload_size;

@@ -80,6 +80,8 @@ static void fill_report(struct stele_append *append)
 	report->updated = c->updated;
 	report->deleted = c->deleted;
 	report->unchanged = count - c->updated - c->deleted;
+	if (!(append->builder->opts.flags & STELE_APPEND_UPDATE))
+		report->kept = c->unchanged;
 	report->sample_count = count - c->deleted + c->added;
 }
 

@@ -90,7 +90,7 @@ const struct py_member py_build_report[] = {
 	MEMBER(UUID, uuid), MEMBER(DIGEST, digest),
 	MEMBER(U64, sample_count), MEMBER(U64, added),
 	MEMBER(U64, updated), MEMBER(U64, deleted),
-	MEMBER(U64, unchanged), MEMBER(U64, written_count),
+	MEMBER(U64, unchanged), MEMBER(U64, kept), MEMBER(U64, written_count),
 	MEMBER(U64, written_size), MEMBER(U64, payload_size),
 	MEMBER(U64, slots_size), MEMBER(U64, padding_size),
 	MEMBER(U64, image_end), MEMBER(U64, target_size),

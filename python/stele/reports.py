@@ -31,6 +31,8 @@ class BuildReport(NamedTuple):
     updated: int
     deleted: int
     unchanged: int
+    kept: int
+    """Of an append without update: samples of the source that were there by key, and not compared."""
     written_count: int
     """Samples."""
     written_size: int

@@ -72,6 +72,7 @@ lifetime() { # TARGET WORDS
 	echo two >"$tmp/src/cats/new.jpg"
 	kept v2
 	run stele append --json --note="a note" "$tmp/src" "$t@v2"
+	is 41 "$(field "$out" .kept)" "$what: those that are there are not compared"
 	is "0 2 0 0 41 43" "$status $(counts "$out")" "$what: two are added" ||
 		diag "$err"
 	is "v1 v2" "$(field "$out" '"\(.base) \(.snapshot)"')" \
@@ -209,6 +210,15 @@ for try in "" --dry-run; do
 	ok "and what was not asked: $try" grep -q "^hint: .*: --update does that" <<<"$err"
 done
 is "$before" "$(sha256sum <"$tmp/still")" "the image is as it was"
+mkdir "$tmp/mixed"
+cp -r "$tmp/src/train/." "$tmp/mixed"
+echo new >"$tmp/mixed/new.jpg"
+known=$(stele info --json "$tmp/still" | jq .snapshot.samples)
+run stele append -n "$tmp/mixed" "$tmp/still@v2"
+ok "also if something else is new" grep -q "^hint: $known samples .* not compared: " <<<"$err" ||
+	diag "$err"
+run stele append -n --update "$tmp/mixed" "$tmp/still@v2"
+ok "and not if they are compared" not grep -q "^hint" <<<"$err"
 run stele append -q --size=16M "$tmp/src/train" "$tmp/still@v2"
 is "0 v1 $((16 << 20))" "$status $(stele snapshot list --json "$tmp/still" | jq -r .name) \
 $(stele info --json "$tmp/still" | jq .image.image_size)" "an image can grow all the same"

@@ -367,7 +367,7 @@ is "0 $left" "$status $err" "by a dry run, too"
 run stele build -q -n --from=manifest "$tmp/files/up.jsonl"
 is "0 " "$status $err" "but not if it shall be quiet"
 run stele append --from=manifest "$tmp/files/up.jsonl" "$image@up"
-is "0 $left" "$status $(grep -v 'are not compared' <<<"$err")" "and by append" || diag "$err"
+is "0 $left" "$status $(grep -v 'and not compared' <<<"$err")" "and by append" || diag "$err"
 run stele extract "$image@v1" "$tmp/out"
 is 1 "$status" "which refuses them"
 ok "with what to do" grep -q "^hint: 'stele cat' reads them; 'stele build' takes other" <<<"$err" ||

@@ -23,7 +23,6 @@ from .source import OTHER_FORMAT, SOME
 
 _NAME = "stele.sources"
 _NAMED = 10  # of what was skipped
-_UNCOMPARED = "samples whose keys are there already are not compared: --update does that"
 _HINTS = {
     FORCE: "--force overwrites what the target holds",
     AGAIN: "run it again, with --force to overwrite that",
@@ -212,10 +211,11 @@ def _summary(report: Report, target: str, dry_run: bool) -> None:
         line("done in", f"{report.seconds:.1f} s: {human(speed)}/s")
 
 
-def _uncompared(report: Report) -> bool:
-    """Samples that are there may have changed, and nothing is new."""
-    made = report.written
-    return bool(made.base and not made.created and made.sample_count)
+def _hint_kept(count: int) -> None:
+    """Samples that are there may have changed."""
+    were = "1 sample of the source was" if count == 1 else f"{count:,} samples of the source were"
+    why = "there by key already, and not compared: --update does that"
+    print(f"hint: {were} {why}", file=sys.stderr)
 
 
 def _skipped(report: Report) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _json(report: Report, target: str, dry_run: bool) -> None:
         members |= {
             "base": made.base, "samples": made.sample_count, "added": made.added,
             "updated": made.updated, "deleted": made.deleted, "unchanged": made.unchanged,
-            "written_size": made.written_size, "created": made.created,
+            "kept": made.kept, "written_size": made.written_size, "created": made.created,
         }  # fmt: skip
     members["segment_samples" if made.base else "samples"] = made.written_count
     members |= {
@@ -298,8 +298,8 @@ def main(arguments: list[str] | None = None) -> int:
         _json(report, given.target, given.dry_run)
     elif not given.quiet:
         _summary(report, given.target, given.dry_run)
-        if given.verb == "append" and not given.update and _uncompared(report):
-            print(f"hint: {_UNCOMPARED}", file=sys.stderr)
+        if report.written.kept:
+            _hint_kept(report.written.kept)
     return 0
 
 
