@@ -301,13 +301,45 @@ static void warn_of_name(struct csv *csv, const char *name, size_t size)
 	from_warn(csv->scan, 0, text);
 }
 
+/*
+ * What has no name is no field: the numbers of rows, as pandas writes them, or a comma too
+ * many. Said once, of the first shard that has such.
+ */
+static int warn_of_unnamed(struct csv *csv)
+{
+	struct from *from = csv->scan->from;
+	size_t count = 0, first = 0;
+	char text[96];
+
+	for (size_t i = csv->column_count; i-- > 0;)
+		if (!csv->columns[i].size) {
+			count++;
+			first = i + 1;
+		}
+	if (count && count == csv->column_count)
+		return from_damaged(csv->scan, 0, "no column has a name");
+	if (!count || __atomic_exchange_n(&from->unnamed, true, __ATOMIC_RELAXED))
+		return 0;
+	if (count == 1)
+		snprintf(text, sizeof(text), "column %zu has no name, and is left out", first);
+	else
+		snprintf(text, sizeof(text), "%zu columns have no name, the first is column %zu: "
+			 "they are left out", count, first);
+	from_warn(csv->scan, 0, text);
+	return 0;
+}
+
 /* Columns have the order of the header, and so have fields. */
 static int take_column(struct csv *csv, const char *name, size_t size)
 {
 	struct from *from = csv->scan->from;
 	struct column *column = &csv->columns[csv->column_count];
 
-	if (!size || size > STELE_NAME_SIZE_MAX || text_valid(name, size) != size)
+	if (!size) {
+		csv->columns[csv->column_count++] = (struct column){.role = ROW_NONE};
+		return 0;
+	}
+	if (size > STELE_NAME_SIZE_MAX || text_valid(name, size) != size)
 		return from_damaged(csv->scan, 0, "column %zu has no name that a field can have",
 				    csv->column_count + 1);
 	memcpy(column->name, name, size);
@@ -366,6 +398,8 @@ static int take_header(struct csv *csv, const char *data)
 
 		ret = name ? take_column(csv, name, size) : -ENOMEM;
 	}
+	if (!ret && csv->scan->damages == damages)
+		ret = warn_of_unnamed(csv);
 	if (!ret && opts->key && csv->scan->damages == damages && !has_role(csv, ROW_KEY))
 		ret = row_no_column(csv->scan, 0, opts->key);
 	for (uint32_t i = 0; i < opts->column_count && !ret && csv->scan->damages == damages; i++)

@@ -99,6 +99,7 @@ struct from {
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
 	bool torn;	      /* is any of the shards? */
+	bool unnamed;	      /* atomic: it was said that columns have no names */
 	bool empty;	      /* is the one whose format was looked for? */
 	struct from_span target;
 	uint64_t replaced;  /* members of archives, by later ones */

@@ -113,9 +113,22 @@ wrong "t.csv' at byte 4: column 'b' is not UTF-8" "bytes that are no text"
 table 'a,a\n1,2\n'
 built "$tmp/t.csv"
 wrong "t.csv' at byte 0: column 'a' is there twice" "a column twice"
-table 'a,\n1,2\n'
+table ',a\n0,1\n1,2\n'
 built "$tmp/t.csv"
-wrong "t.csv' at byte 0: column 2 has no name" "a column without a name"
+is '0 ["t.csv/0000000000",{"a":1}] ["t.csv/0000000001",{"a":2}]' "$status $(fields)" \
+	"a column without a name"
+is "stele: warning: '$tmp/t.csv' at byte 0: column 1 has no name, and is left out" "$err" \
+	"which is said to be left out"
+table 'a,,b,\n1,2,3,4\n'
+cp "$tmp/t.csv" "$tmp/u.csv"
+built "$tmp/t.csv" "$tmp/u.csv"
+is '0 ["t.csv/0000000000",{"a":1,"b":3}] ["u.csv/0000000000",{"a":1,"b":3}]' \
+	"$status $(fields)" "and several"
+ok "which are said once" [ "$(grep -c "2 columns have no name, the first is column 2" \
+	<<<"$err")" = 1 ] || diag "$err"
+table ',\n1,2\n'
+built "$tmp/t.csv"
+wrong "t.csv' at byte 0: no column has a name" "no names"
 table 'key,a\nx,1\ny,2\nx,3\n'
 built "$tmp/t.csv"
 is 1 "$status" "a key twice"
