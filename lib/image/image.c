@@ -227,7 +227,7 @@ static void log_writer(struct stele_device *dev, const char *what, const char *o
 		       bool over, enum stele_log_level level, const struct stele_log *log)
 {
 	struct stele_intent_record *writer = calloc(1, sizeof(*writer));
-	char by[256];
+	char by[STELE_MACHINE_TEXT_SIZE];
 
 	if (writer && (read_writer(dev, STELE_INTENT_OFFSET, writer) ||
 		       read_writer(dev, STELE_INTENT_TURN_OFFSET, writer))) {

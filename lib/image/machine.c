@@ -201,7 +201,7 @@ void stele_machine_describe(const struct stele_intent_record *record, char *text
 			 record->host);
 		return;
 	}
-	if (record->process == (uint64_t)getpid()) {
+	if (stele_machine_is_self(record)) {
 		snprintf(text, size, "this process itself");
 		return;
 	}

@@ -18,9 +18,11 @@ enum stele_running {
 void stele_machine_sign(struct stele_intent_record *record);
 /* Of another process than the calling one; that one is always running. */
 enum stele_running stele_machine_runs(const struct stele_intent_record *record);
+#define STELE_MACHINE_TEXT_SIZE 256u
+
 /*
  * "process 4711 (stele) of this machine, since 2026-11-21 06:45:00 UTC", or of 'HOST', as far as
- * that is known.
+ * that is known; or "this process itself".
  */
 void stele_machine_describe(const struct stele_intent_record *record, char *text,
 			    size_t size);

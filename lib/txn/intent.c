@@ -186,10 +186,10 @@ static int confirm(struct stele_permit *permit)
 static int refuse_running(const struct intent *intent,
 		  const struct stele_intent_record *other)
 {
-	stele_log_error(&intent->log,
-			"process %" PRIu64 " of this machine is writing to the "
-			"same image, if by another path",
-			other->process);
+	char by[STELE_MACHINE_TEXT_SIZE];
+
+	stele_machine_describe(other, by, sizeof(by));
+	stele_log_error(&intent->log, "%s is writing to the same image", by);
 	return -EBUSY;
 }
 

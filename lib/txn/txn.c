@@ -123,7 +123,7 @@ static int start(struct stele_txn *txn)
 /* For writing: what an interrupted writer left is put right. */
 static int take_over(struct stele_txn *txn)
 {
-	int ret = stele_image_announce(txn->image);
+	int ret = txn->looks ? 0 : stele_image_announce(txn->image);
 
 	if (ret == 0)
 		ret = stele_image_heal(txn->image);
@@ -376,7 +376,7 @@ int stele_txn_look(struct stele_txn *txn, const char *text, const char *backend,
 	struct stele_device *dev;
 	int ret;
 
-	*txn = (struct stele_txn){.log = *log};
+	*txn = (struct stele_txn){.log = *log, .looks = true};
 	ret = resolve(txn, text);
 	if (ret == 0)
 		ret = open_rehearsal(text, backend, log, &dev);

@@ -110,6 +110,7 @@ struct stele_txn {
 	void *progress_user;
 	uint64_t grace; /* seconds that they get; 0: not given */
 	bool dry;      /* on a device that keeps what is written to itself, see rehearsal.h */
+	bool looks;    /* and it does not matter who else is writing */
 
 	struct stele_catalog_segment *segments; /* ascending by offset */
 	uint32_t segment_count;

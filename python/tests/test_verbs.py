@@ -158,6 +158,10 @@ class Build(Case):
             with self.assertRaises(stele.Error) as caught:
                 stele.Writer(f"{other}@v4")
             self.assertEqual(caught.exception.__notes__, ["commit or close that Writer first"])
+            self.assertEqual(stele.gc(other, dry_run=True).unused_count, 0)  # which only looks
+            for options in {"force": True}, {"grace": 1}:
+                with self.assertRaisesRegex(stele.Error, "this process itself is writing"):
+                    stele.gc(other, dry_run=True, **options)
         with stele.Writer(f"{other}-new", fields, progress=False):
             with self.assertRaisesRegex(stele.FormatError, "written by this process itself") as caught:
                 stele.open(f"{other}-new")
