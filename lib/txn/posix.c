@@ -21,6 +21,10 @@ static int renew(struct stele_txn *txn)
 
 	if (ret == 0 || ret == -ENOMEM)
 		return ret;
+	stele_log_warning(&txn->log, "the tree of files %s, and %s written anew",
+			  ret == -EOPNOTSUPP ? "has blocks that do not fit this device" :
+					       "is damaged",
+			  txn->dry ? "would be" : "is");
 	txn->renew = true;
 	txn->state = STELE_TXN_DIRTY;
 	return 0;

@@ -386,8 +386,14 @@ for at in "${places[@]}"; do
 		diag "$out"
 	must stele append -q --granule 4096 odd.src kept.stele@v4
 	ok "an append leaves it so" not stele verify -q kept.stele 2>"$tmp/null"
-	must stele posix on kept.stele
+	damage="stele: warning: the tree of files is damaged, and"
+	run stele posix -n on kept.stele
+	is "0 $damage would be written anew" "$status $err" "a dry run of 'on' says what it is for"
+	run stele posix on kept.stele
+	is "0 $damage is written anew" "$status $err" "and so does 'on'"
 	every kept.stele 4096 "written anew"
+	run stele posix on kept.stele
+	is "0 " "$status $err" "after which nothing is left to do"
 done
 
 # Nor does damage to the tree's root: in its front, beside that, in another block.
