@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "from/foreign.h"
+#include "from/shards.h"
 #include "from/source.h"
 #include "progress.h"
 #include "remedy.h"
@@ -109,13 +110,21 @@ static void explain_name(const char *target)
 /* A directory of shards may have been meant for what is in them. */
 static void explain_shards(const struct build_job *job)
 {
-	const char *what = job->from || job->options->from.format ? NULL :
-								    foreign_directory(job->source);
+	struct shards shards;
+	const char *what;
 
+	if (job->from || job->options->from.format)
+		return;
+	what = foreign_directory(job->source);
 	if (what)
 		cmd_hint("'%s' is a dataset of %s, and the samples are its files: 'python3 -m "
 			 "stele.sources build SOURCE TARGET' takes what is in them", job->source,
 			 what);
+	else if (shards_look(job->source, &shards))
+		cmd_hint("the samples are the files of '%s' as they are (%s): '%s' takes what is "
+			 "in them", job->source, shards.format,
+			 shards.foreign ? "python3 -m stele.sources build SOURCE TARGET" :
+					  "stele build SOURCE/* TARGET");
 }
 
 /* It may not be what was meant. */

@@ -249,6 +249,16 @@ dataset lit LitData
 dataset hf "Hugging Face"
 dataset hfd "Hugging Face"
 dataset l.lance Lance
+mkdir tars parquets files
+tar cf tars/a.tar src
+tar czf tars/b.tgz src
+echo PAR1 >parquets/x
+hints "the samples are the files of 'tars' as they are (tar): 'stele build SOURCE/* TARGET' takes \
+what is in them" "a directory of archives" build tars tars.stele
+hints "the samples are the files of 'parquets' as they are (Parquet): 'python3 -m stele.sources \
+build SOURCE TARGET' takes what is in them" "a directory of tables" build parquets parquets.stele
+cp tars/* other.bin files
+hints "" "archives beside others" build files files.stele
 hints "" "no other index" build none n1.stele
 hints "" "not if it is given" build --from=dir mds n2.stele
 hints "" "nor if it shall be quiet" build -q mds n3.stele

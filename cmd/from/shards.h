@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shards.h - a directory of archives or record files, whose samples may have been meant
+ */
+#ifndef STELE_CMD_FROM_SHARDS_H
+#define STELE_CMD_FROM_SHARDS_H
+
+#include <stdbool.h>
+
+/* What all files of a directory seem to be that were looked at. */
+struct shards {
+	const char *format; /* "tar", "Parquet" */
+	bool foreign;	    /* that only stele.sources of Python reads */
+};
+
+/*
+ * Some of the files are looked at, and of each how it begins. False: there are others, or
+ * directories, or what may well be samples as they are, such as .npy or .json files.
+ */
+bool shards_look(const char *directory, struct shards *out);
+
+#endif
