@@ -10,6 +10,8 @@
 #include "to/format.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 #include "text.h"
 
 #define BATCH_SIZE     (32u << 20)
-#define VALUE_SIZE_MAX UINT32_MAX /* of LMDB */
+#define WRITE_SIZE_MAX INT_MAX /* of one write(2) on Linux, in whole pages: MAX_RW_COUNT */
 #define PAGE_HEAD      16u
 #define NODE_HEAD      8u
 #define NODE_INDEX     2u
@@ -88,12 +90,22 @@ static int refuse(const struct stele_cursor_entry *entry, const char *why)
 	return -EOPNOTSUPP;
 }
 
+/* LMDB writes the pages of a large value at once, and fails if that is cut short. */
+static uint64_t value_size_max(void)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return WRITE_SIZE_MAX / page * page - PAGE_HEAD;
+}
+
 static int check(const struct to *to, const struct stele_cursor_entry *entry, size_t key_max)
 {
 	char why[100];
 
-	if (entry->size > VALUE_SIZE_MAX)
-		return refuse(entry, "is larger than 4 GiB, which no value of LMDB is");
+	snprintf(why, sizeof(why), "has %" PRIu64 " bytes, values of LMDB have %" PRIu64 " at most",
+		 entry->size, value_size_max());
+	if (entry->size > value_size_max())
+		return refuse(entry, why);
 	if (!entry->key_size || memchr(entry->key, '\0', entry->key_size))
 		return refuse(entry, "is a key that is empty, or has a NUL byte");
 	if (strlen(to->prefix) + entry->key_size <= key_max)

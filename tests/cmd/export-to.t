@@ -228,6 +228,19 @@ if stele export --help | grep -q lmdb && stele __complete build --from=lm | grep
 	is "1 " "$status $(ls "$tmp/long.lmdb" 2>/dev/null)" "LMDB: a key that is too long"
 	ok "LMDB: is named" grep -q "'1.zeros' has a key of 512 bytes, those of LMDB have 511" \
 		<<<"$err" || diag "$err"
+	# LMDB writes a value with its head at once, and Linux 2 GiB less a page of that.
+	page=$(getconf PAGESIZE)
+	most=$((2147483647 / page * page - 16))
+	for size in "$most" $((most + 1)); do
+		must cp "$tmp/a" "$tmp/huge"
+		must "$BUILD/tests/cmd/forge" size "$tmp/huge" "$size"
+		run stele export -q --to=lmdb "$tmp/huge" "$tmp/huge.lmdb"
+		is "$((size > most))" "$status" "LMDB: a value of $size bytes" || diag "$err"
+		rm -f "$tmp/huge" "$tmp/huge.lmdb"
+	done
+	ok "LMDB: is named, with what can be" grep -q \
+		"'1.zeros' has $size bytes, values of LMDB have $most at most" <<<"$err" ||
+		diag "$err"
 	(ulimit -f 40000 && stele export --to=lmdb "$tmp/a" "$tmp/short.lmdb" 2>"$tmp/err")
 	is "1 stele: cannot write '$tmp/short.lmdb': File too large" "$? $(head -n 1 "$tmp/err")" \
 		"LMDB: a file that cannot be written"

@@ -3,19 +3,22 @@
  * forge.c - changes an image as somebody would who can compute its checksums
  *
  *	forge payload|keys|order|column|lag FILE
+ *	forge size FILE SIZE
  *	forge host FILE NAME
  *
  * payload: a byte of the first sample that has one. keys: the first two keys change
  * places. order: the first two ordinals do. column: a value of the first column is
- * one more. What is changed is sealed again, so that no checksum tells. lag: the newest
- * superblock's mirror is what a writer that is killed before it writes that leaves.
- * host: who writes an unfinished image does so on a machine of that name.
+ * one more. size: the first key says that its sample has SIZE bytes. What is changed is
+ * sealed again, so that no checksum tells. lag: the newest superblock's mirror is what a
+ * writer that is killed before it writes that leaves. host: who writes an unfinished image
+ * does so on a machine of that name.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/intent.h"
+#include "format/keys.h"
 #include "lib/image/copies.h"
 #include "lib/image/section.h"
 #include "lib/image/snapshot.h"
@@ -25,6 +28,7 @@ static struct stele_device *dev;
 static struct stele_image image;
 static struct stele_snapshot snapshot;
 static const struct stele_segment *segment;
+static uint64_t new_size;
 
 static uint8_t *read_at(uint64_t offset, uint64_t size)
 {
@@ -77,6 +81,14 @@ static void swap_keys(struct stele_disk_block *block)
 	memcpy(number, first + 4, sizeof(number));
 	memcpy(first + 4, second + 4, sizeof(number));
 	memcpy(second + 4, number, sizeof(number));
+}
+
+static void set_size(struct stele_disk_block *block)
+{
+	struct stele_disk_key *first =
+		(void *)(block->payload + sizeof(struct stele_disk_keys_page));
+
+	first->size = le48_put(new_size);
 }
 
 static void swap_order(struct stele_disk_block *block)
@@ -148,7 +160,9 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "host"))
 		return forge_host(argv[2], argv[3]);
-	if (argc != 3)
+	if (argc == 4 && !strcmp(argv[1], "size"))
+		new_size = strtoull(argv[3], NULL, 10);
+	else if (argc != 3)
 		bail("forge payload|keys|order|column|lag FILE");
 	if (stele_device_open_file(argv[2], STELE_DEVICE_WRITE, NULL, NULL, &dev) ||
 	    stele_snapshot_open(dev, NULL, "v1", NULL, &image, &snapshot))
@@ -158,6 +172,8 @@ int main(int argc, char **argv)
 		forge_payload();
 	else if (!strcmp(argv[1], "keys"))
 		forge_section(STELE_BLOCK_KEYS, STELE_NO_FIELD, swap_keys);
+	else if (!strcmp(argv[1], "size"))
+		forge_section(STELE_BLOCK_KEYS, STELE_NO_FIELD, set_size);
 	else if (!strcmp(argv[1], "order"))
 		forge_section(STELE_BLOCK_ORDER, STELE_NO_FIELD, swap_order);
 	else if (!strcmp(argv[1], "column"))
