@@ -19,13 +19,13 @@
 /* Where the mark of an earlier output is looked for, in bytes. */
 #define MARK_WITHIN 512
 
-/* With blocks left it is not for want of them; some that have no inodes count none. */
+/* With blocks left it is not for want of them; some count no inodes, or no blocks. */
 static bool lacks_inodes(int fd, int error)
 {
 	struct statvfs fs;
 
 	return error == -ENOSPC && fd >= 0 && !fstatvfs(fd, &fs) && fs.f_files &&
-	       !fs.f_ffree && fs.f_bfree;
+	       !fs.f_ffree && (fs.f_bfree || !fs.f_blocks);
 }
 
 const char *output_why(int fd, int error)

@@ -281,7 +281,7 @@ static uint64_t kept_blocks(int fd)
 	return count;
 }
 
-/* Of what a filesystem keeps for root, root gets some. */
+/* Of what a filesystem keeps for root, root gets some. One without a size counts no blocks. */
 int stele_reserve_free(int fd, uint64_t *bytes)
 {
 	uint64_t blocks, kept = kept_blocks(fd);
@@ -290,7 +290,7 @@ int stele_reserve_free(int fd, uint64_t *bytes)
 	if (fstatvfs(fd, &fs) < 0)
 		return -errno;
 	blocks = fs.f_bfree > kept ? fs.f_bfree - kept : 0; /* root's; f_bavail is without them */
-	*bytes = (geteuid() ? fs.f_bavail : blocks) * fs.f_frsize;
+	*bytes = !fs.f_blocks ? UINT64_MAX : (geteuid() ? fs.f_bavail : blocks) * fs.f_frsize;
 	return 0;
 }
 

@@ -39,7 +39,7 @@ int stele_unreserve(struct stele_reserved *reserved, int fd, uint64_t from,
 		    uint64_t size, struct stele_permit *permit);
 /*
  * Bytes that this process may still allocate on the filesystem of `fd`, but for what that
- * keeps for its own use. 0; errno.
+ * keeps for its own use; UINT64_MAX: it does not say, as ramfs. 0; errno.
  */
 int stele_reserve_free(int fd, uint64_t *bytes);
 /*

@@ -162,6 +162,32 @@ for dry in -n ""; do
 done
 must umount "$tmp/mnt"
 
+# What counts no blocks is not full: whether there is room is not known.
+for fs in ramfs "tmpfs without a limit"; do
+	options=size=0,nr_inodes=100
+	[ "$fs" != ramfs ] || options=mode=755
+	must mount -t "${fs%% *}" -o $options none "$tmp/mnt"
+	make "$fs"
+	for dry in -n ""; do
+		for verb in "build $tmp/src $tmp/mnt/new" "build -f $tmp/src $tmp/mnt/new" \
+			"copy $tmp/other $tmp/mnt/copy" "append $tmp/big $image@v4" \
+			"compact $image@v1 v5" "resize --size=40M $image"; do
+			# shellcheck disable=SC2086 # words
+			run stele $verb $dry
+			is 0 "$status" "$fs: ${verb%% *} $dry" || diag "$err"
+		done
+	done
+	must umount "$tmp/mnt"
+done
+fs="tmpfs without a limit of bytes"
+must mount -t tmpfs -o size=0,nr_inodes=1 none "$tmp/mnt"
+for dry in -n ""; do
+	# shellcheck disable=SC2086 # nothing
+	says "has no inodes left" "$remove" build $dry "$tmp/src" "$tmp/mnt/new"
+done
+says "has no inodes left" "$remove" export "$tmp/other" "$tmp/mnt/new.tar"
+must umount "$tmp/mnt"
+
 # Where nothing is overwritten in place, not even what says who is writing can be written.
 fs=btrfs
 loop_new 120M

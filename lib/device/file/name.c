@@ -84,8 +84,9 @@ int stele_file_explain(const char *path, int rc)
 	char *name = rc == -ENOSPC ? directory_of(path) : NULL;
 	struct statvfs fs;
 
-	/* With blocks left it is not for want of them; some that have no inodes count none. */
-	if (name && !statvfs(name, &fs) && fs.f_files && !fs.f_ffree && fs.f_bfree)
+	/* With blocks left it is not for want of them; some count no inodes, or no blocks. */
+	if (name && !statvfs(name, &fs) && fs.f_files && !fs.f_ffree &&
+	    (fs.f_bfree || !fs.f_blocks))
 		stele_error_explain(rc, "its filesystem has no inodes left");
 	else if (rc == -ENOSPC)
 		stele_error_explain(rc, "its filesystem is full");
