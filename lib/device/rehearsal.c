@@ -11,12 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "format/checked.h"
@@ -445,12 +446,26 @@ int stele_rehearsal_open(struct stele_device *target, struct stele_device **out)
 	return ret;
 }
 
+/* Where only the kernel makes files root may write all the same: what open(2) says there. */
+static int check_filesystem(int fd, const char *path)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return 0;
+	if (fs.f_type == PROC_SUPER_MAGIC)
+		return -ENOENT;
+	if (fs.f_type == SYSFS_MAGIC)
+		return -EACCES;
+	/* Some filesystems that have no inodes count none. */
+	return fs.f_files && !fs.f_ffree ? stele_file_explain(path, -ENOSPC) : 0;
+}
+
 /* May a file be created there? */
 static int open_parent(const char *path)
 {
 	char *copy = strdup(path), *parent;
-	struct statvfs fs;
-	int fd, error = 0;
+	int fd, error;
 
 	if (!copy)
 		return -ENOMEM;
@@ -458,9 +473,8 @@ static int open_parent(const char *path)
 	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS))
 		error = -errno;
-	/* Some filesystems that have no inodes count none. */
-	else if (!fstatvfs(fd, &fs) && fs.f_files && !fs.f_ffree)
-		error = stele_file_explain(path, -ENOSPC);
+	else
+		error = check_filesystem(fd, path);
 	if (error && fd >= 0)
 		close(fd);
 	free(copy);

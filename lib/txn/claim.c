@@ -111,7 +111,8 @@ static int open_file(struct stele_claim *claim, const char *backend,
 			ret = stele_rehearsal_create(claim->path, 0, 0, &claim->log,
 						     &claim->dev);
 		claim->created = claim->regular = !ret;
-		verb = ret == -ENOSPC ? "create" : verb;
+		if (ret != -ENODEV)
+			verb = "create";
 	} else if (ret == -ENOENT) {
 		ret = stele_device_open_file(claim->path,
 					     flags | STELE_DEVICE_CREATE,

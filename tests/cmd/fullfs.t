@@ -188,6 +188,15 @@ done
 says "has no inodes left" "$remove" export "$tmp/other" "$tmp/mnt/new.tar"
 must umount "$tmp/mnt"
 
+# Where only the kernel makes files there is no room to speak of.
+for place in /proc /sys; do
+	run stele build "$tmp/src" "$place/x"
+	wanted="$status $err"
+	run stele build -n "$tmp/src" "$place/x"
+	is "$wanted" "$status $err" "$place: a dry run says what a real one does"
+	ok "$place: refused" test "$status" = 1
+done
+
 # Where nothing is overwritten in place, not even what says who is writing can be written.
 fs=btrfs
 loop_new 120M
