@@ -189,7 +189,7 @@ static int refuse_running(const struct intent *intent,
 	char by[STELE_MACHINE_TEXT_SIZE];
 
 	stele_machine_describe(other, by, sizeof(by));
-	stele_log_error(&intent->log, "%s is writing to the same image", by);
+	stele_log_error(&intent->log, "the same image is being written by %s", by);
 	return -EBUSY;
 }
 

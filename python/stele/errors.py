@@ -137,6 +137,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EEXIST, "(partition table)", "name one of its partitions"),
     (_errno.EBUSY, "this process has it open", ""),
     (_errno.EBUSY, "this process itself is writing", "commit or close that Writer first"),
+    (_errno.EBUSY, "by this process itself", "commit or close that Writer first"),
     (_errno.EBUSY, "may still have readers", "grace=SECONDS lets them finish, force=True does not"),
     (_errno.EBUSY, "unmap it", "run 'stele unmap' with that name"),
     (_errno.EBUSY, "is under loop device", "name that, or detach it with 'losetup -d' first"),

@@ -31,7 +31,8 @@ kill -STOP $pid
 loop=$(losetup -f --show image) || bail "losetup"
 run stele append -q src "$loop@v3"
 is 1 "$status" "while it lives, a second one is refused"
-ok "which says why" grep -q "process $pid of this machine" <<<"$err" || diag "$err"
+ok "which says why" grep -q "being written by process $pid (stele) of this machine" <<<"$err" ||
+	diag "$err"
 run stele build -q --force src "$loop"
 is "1 hint: try again when nothing else uses it" "$status $(tail -n1 <<<"$err")" \
 	"nor is it overwritten; nothing is to be unmounted" || diag "$err"
