@@ -60,6 +60,12 @@ is 1 "$(grep -c '^stele_mapped_samples{name="cats",snapshot="v1",digest="[0-9a-f
 is "" "$(grep -vE '^(# (HELP|TYPE) .+|[a-z_]+\{([a-z]+="[^"]*",?)+\} [0-9]+)$' stele.prom)" \
 	"in the text format"
 is stele.prom "$(ls stele.prom*)" "and nothing beside it"
+for words in "" --help; do
+	# shellcheck disable=SC2086 # no word
+	run "$top/contrib/stele-textfile" $words
+	is "2 usage: stele-textfile FILE [SECONDS [BENCH OPTION...]]" "$status $out$err" \
+		"stele-textfile $words: how it is called"
+done
 
 # libblkid's prober has the superblock where we have it.
 {
