@@ -157,11 +157,37 @@ static bool has_nul(const struct keys *keys)
 	return false;
 }
 
+/* Is one of the files a text that begins so? */
+static bool begins_with(const struct keys *keys, const char *mark)
+{
+	const size_t size = strlen(mark);
+
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct stele_key_ref *key = &keys->refs[i];
+
+		for (size_t j = 0; j < keys->text_count; j++)
+			if (key->data == keys->texts[j] && key->size >= size &&
+			    !memcmp(key->data, mark, size))
+				return true;
+	}
+	return false;
+}
+
 static void hint_list(const struct keys *keys)
 {
-	if (has_nul(keys))
+	if (begins_with(keys, "\xff\xfe") || begins_with(keys, "\xfe\xff")) {
+		cmd_hint("a list of keys is in UTF-16: 'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 "
+			 "of it");
+		return;
+	}
+	if (has_nul(keys)) {
 		cmd_hint("a list of keys has NUL bytes: -0 takes each for the end of a key");
-	else if (ends_in_return(keys))
+		return;
+	}
+	if (begins_with(keys, "\xef\xbb\xbf"))
+		cmd_hint("a list of keys begins with a byte order mark, which is taken as part of "
+			 "its first key: 'tail -c +4' leaves that out");
+	if (ends_in_return(keys))
 		cmd_hint("a list of keys has lines that end in \\r\\n, of which the \\r is taken "
 			 "as part of the key: 'tr -d \"\\r\"' removes it");
 }
