@@ -34,6 +34,12 @@ from .reports import (
 _NO_ID = (1 << 64) - 1
 
 
+def _check_grace(grace: int, force: bool) -> None:
+    """Readers get time, or none: the library would take grace."""
+    if grace and force:
+        raise ValueError("force=True gives no grace: say one of them")
+
+
 # ---- build, append, compact
 
 
@@ -336,8 +342,9 @@ def snapshot_rename(
     backend: str | None = None,
 ) -> None:
     """Give a snapshot another name. On RBD readers by the old name lose it: see
-    snapshot_delete()."""
+    snapshot_delete(); here grace and force are not given both."""
     options = encode(grace=grace, force=force, dry_run=dry_run, backend=backend)
+    _check_grace(grace, force)
     run("snapshot_rename", (os.fsencode(target), text("name", name)), options, False)
 
 
@@ -397,13 +404,14 @@ def gc(
     Args:
         grace: only what has been unused for so many seconds. This or force is needed, except
             to report: readers elsewhere cannot be seen.
-        force: all of it: a reader that still uses it gets stele.StaleError.
+        force: all of it, without grace: a reader that still uses it gets stele.StaleError.
         discard: discard free space on the device, too.
         dry_run: only report.
     """
     options = encode(
         grace=grace, force=force, discard=discard, dry_run=dry_run, backend=backend
     )
+    _check_grace(grace, force)
     report, events = run("gc", (os.fsencode(target),), options, progress)
     unused = (
         Unused(segment, texts[0], offset, size, count, since, bool(number & 1), bool(number & 2))

@@ -226,6 +226,8 @@ class Versions(Case):
         with self.assertRaises(stele.NotFound) as caught:
             stele.snapshot_create(self.target + "@v3", delete=["nothing", "nor this"])
         self.assertIn("nothing", str(caught.exception) + str(caught.exception.__notes__))
+        with self.assertRaisesRegex(ValueError, "^force=True gives no grace: say one of them$"):
+            stele.snapshot_rename(self.target + "@v2", "two", grace=60, force=True)
         stele.snapshot_rename(self.target + "@v2", "two")
         self.assertEqual(self.names(), ["v1", "two"])
         stele.snapshot_delete(self.target + "@v1", dry_run=True)
@@ -239,7 +241,7 @@ class Versions(Case):
         stele.snapshot_delete(self.target + "@old")
         with self.assertRaises(stele.ExistsError):
             stele.snapshot_delete(self.target + "@two")
-        stele.snapshot_delete(self.target + "@two", force=True)
+        stele.snapshot_delete(self.target + "@two", grace=60, force=True)  # of the last one
         self.assertEqual(self.names(), [])
         stele.snapshot_delete()
 
@@ -274,6 +276,9 @@ class Versions(Case):
         stele.snapshot_delete(self.target + "@v1", self.target + "@v2")
         with self.assertRaisesRegex(stele.Error, "freed: set a grace period, or force$"):
             stele.gc(self.target)
+        for dry_run in (False, True):
+            with self.assertRaisesRegex(ValueError, "^force=True gives no grace: say one of them$"):
+                stele.gc(self.target, grace=3600, force=True, dry_run=dry_run)
         dry = stele.gc(self.target, force=True, dry_run=True)
         report = stele.gc(self.target, force=True)
         self.assertEqual(dry.freed_count, 2)
