@@ -324,6 +324,7 @@ class Writer(_stele.Writer):
         if self._fields is None and self._is_open():
             self.close()
             raise ValueError("nothing was put: a new image without samples takes a schema")
+        was_open = self._is_open()
         try:
             made, report = self._commit(
                 os.fsencode(self._snapshot),
@@ -333,7 +334,8 @@ class Writer(_stele.Writer):
             )
             self.close()
         except BaseException as error:
-            self._late(error)
+            if was_open:  # else it was another call that did something
+                self._late(error)
             self.close()
             self._explain(error)
             raise

@@ -485,6 +485,17 @@ class Versions(Case):
         self.assertEqual(notes, ["too late to stop it: what was called has been done"])
         self.assertEqual(self.contents("v2")["z"], b"26")
 
+    def test_committed_twice(self):
+        """What has been done was done by the other call."""
+        for dry_run in (True, False):
+            w = stele.Writer(self.target + "@v2", progress=False, dry_run=dry_run)
+            w.put("z", b"26")
+            w.commit()
+            with self.assertRaisesRegex(ValueError, "^the writer is closed$") as caught:
+                w.commit()
+            self.assertEqual(getattr(caught.exception, "__notes__", []), [])
+        self.assertEqual(self.contents("v2")["z"], b"26")
+
     def test_given_up(self):
         """An empty device stays so, if nothing is committed."""
         path = images.DIRECTORY / f"{self.id()}.disk"
