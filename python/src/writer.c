@@ -242,10 +242,13 @@ static int take_schema(struct writer *w, PyObject *list)
 	Py_ssize_t count = PyTuple_Size(list);
 	int err = 0;
 
-	if (count > STELE_FIELDS_MAX || w->column_count) {
-		PyErr_SetString(PyExc_ValueError, w->column_count ?
-							  "the writer has a schema" :
-							  "too many fields");
+	if (w->column_count) {
+		PyErr_SetString(PyExc_ValueError, "the writer has a schema");
+		return -1;
+	}
+	if (count > STELE_FIELDS_MAX) {
+		PyErr_Format(PyExc_ValueError, "a schema has at most %d fields, not %zd",
+			     STELE_FIELDS_MAX, count);
 		return -1;
 	}
 	for (Py_ssize_t i = 0; !err && i < count; i++)

@@ -125,6 +125,17 @@ class Wrong(Case):
         for name in ("a" * 63, "_a.-"):
             stele.Writer(self.target, {name: int}, progress=False).close()
 
+    def test_too_many_fields(self):
+        row = {f"f{i}": i for i in range(65)}
+        message = "a schema has at most 64 fields, not 65$"
+        with self.assertRaisesRegex(ValueError, f"^{message}"):
+            stele.Writer(self.target, dict.fromkeys(row, int), progress=False)
+        with stele.Writer(self.target, progress=False) as w:
+            with self.assertRaisesRegex(ValueError, f"^sample 'k': {message}"):
+                w.put("k", row)
+            row.popitem()
+            w.put("k", row)
+
     def test_schemas(self):
         for schema in (
             {"a": "bytes"}, {"a": dict}, {"a": ["x", "x"]}, {"a" * 64: int}, {"": int}, {},

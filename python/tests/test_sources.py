@@ -309,6 +309,15 @@ class Versions(Case):
         with self.assertRaisesRegex(stele.sources.SourceError, "'n' is int in '.*/a', and float in '.*/d'"):
             stele.sources.build(tops, self.target + "2")
         stele.sources.build(tops, self.target + "2", columns=["x"])
+        wide = one("wide", {f"c{n}": ("int8", "<b", n) for n in range(70)})
+        many = "a schema has at most 64 fields, not 70"
+        with self.assertRaisesRegex(stele.sources.SourceError, f"^{many}$") as caught:
+            stele.sources.build(wide, self.target + "3")
+        self.assertEqual(caught.exception.__notes__, [stele.sources.SOME])
+        hint = "hint: --columns=A,B takes only the columns that are named\n"
+        said = self.command(wide, self.target + "3")
+        self.assertEqual(said, (1, "", f"stele.sources: {many}\n{hint}"))
+        self.assertFalse(os.path.exists(self.target + "3"))
 
 
 class Detect(Case):

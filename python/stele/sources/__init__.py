@@ -226,6 +226,8 @@ def _declare(writer: Writer, fields: dict[str, Field]) -> None:
                 raise SourceError(
                     f"column '{field.name}' cannot be a field: {error}", SOME
                 ) from None
+        if not isinstance(error, Error):  # there are too many
+            raise SourceError(str(error), SOME) from None
         raise
 
 
