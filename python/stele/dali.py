@@ -12,7 +12,8 @@ from typing import Any
 import numpy
 
 from .dataset import Dataset, Target
-from .loader import Shuffle
+from .loader import Shuffle, check_rank
+from .options import positive
 from .rows import dataset, ids
 
 
@@ -39,6 +40,8 @@ class Source:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
+        check_rank(rank, world_size)
+        positive("batch_size", batch_size)
         self.data = dataset(source)
         self.batch_size, self.field, self.label = batch_size, field, label
         self.shuffle: Shuffle = shuffle

@@ -14,6 +14,7 @@ import datasets
 
 from . import _stele
 from .dataset import Dataset, Target
+from .options import positive
 from .rows import Row, dataset, ids, ranges
 
 _CHUNK = 64  # samples in one submission
@@ -52,6 +53,6 @@ def iterable(
         "data": data,
         "transform": transform or Row(data),
         "seed": shuffle,
-        "shards": ranges(len(data), shards),
+        "shards": ranges(len(data), positive("shards", shards)),
     }
     return datasets.IterableDataset.from_generator(_rows, features, options)

@@ -25,7 +25,7 @@ from typing import (
 from . import _stele
 from .dataset import Dataset, Verify, verify_number
 from .errors import StaleError
-from .options import number
+from .options import number, positive
 
 T = TypeVar("T")
 Shuffle = bool | Literal["windowed"]
@@ -212,14 +212,12 @@ class Loader(_stele.Loader, Generic[T]):
         where: str | None = None,
     ) -> Loader[Any]:
         check_rank(rank, world_size)
-        if number("batch_size", batch_size) < 1:
-            raise ValueError("batch_size must be at least 1")
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be callable, not {transform!r}")
         self: Loader[Any] = super().__new__(
             cls,
             tuple((_matching(dataset, where), weight) for dataset, weight in _pairs(sources)),
-            number("batch_size", batch_size),
+            positive("batch_size", batch_size),
             _choice("shuffle", shuffle, _SHUFFLE),
             number("seed", seed, 64),
             number("epoch", epoch, 64),

@@ -80,6 +80,14 @@ def number(name: str, value: Any, bits: int = 32) -> int:
     return found
 
 
+def positive(name: str, value: Any) -> int:
+    """As number(), and at least 1."""
+    found = number(name, value)
+    if not found:
+        raise ValueError(f"{name} must be at least 1")
+    return found
+
+
 def flag(name: str, value: Any) -> bool:
     """TypeError: neither True nor False, also NumPy's; "no" would be true."""
     if isinstance(value, (str, bytes)) or value not in (False, True):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from . import _stele
 from .dataset import Dataset, Target
+from .loader import check_rank
+from .options import positive
 from .rows import dataset, ids
 
 
@@ -19,9 +21,8 @@ class Batches:
     """Lists of indices, of one rank, in an order that shuffle(seed) changes."""
 
     def __init__(self, count: int, batch_size: int, rank: int = 0, world_size: int = 1) -> None:
-        if not 0 <= rank < world_size or batch_size < 1:
-            raise ValueError(f"rank {rank} of {world_size}, batches of {batch_size}")
-        self._count, self._batch = count, batch_size
+        check_rank(rank, world_size)
+        self._count, self._batch = count, positive("batch_size", batch_size)
         self._rank, self._world = rank, world_size
         self._seed: int | None = None
 

@@ -15,6 +15,7 @@ from . import _stele
 from .dataset import Dataset, Target
 from .dataset import open as open_target
 from .loader import _SHUFFLE, Shuffle, _choice
+from .options import positive
 
 _KINDS = {"int": (numpy.int64, "int64"), "float": (numpy.float64, "float64"),
           "str": (object, "string"), "bytes": (object, "string")}  # fmt: skip
@@ -42,6 +43,7 @@ def dataset(
     Args:
         parallel: batches that are read at once.
     """
+    positive("batch_size", batch_size)
     data = source if isinstance(source, Dataset) else open_target(source)
     fields = {n: _KINDS[f.type] for n, f in data.fields.items() if f.type in _KINDS}
     order = _stele.Shuffle(

@@ -43,7 +43,7 @@ from .loader import (
     check_rank,
     no_state,
 )
-from .options import known, number
+from .options import known, number, positive
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -432,6 +432,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         **options: Unpack[Options],
     ) -> None:
         known(options, Options)
+        positive("batch_size", options.get("batch_size", 1))
         self._sources, self._transform, self._options = sources, transform, options
         self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
         self._state: Mapping[str, object] | None = None

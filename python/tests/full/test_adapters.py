@@ -35,6 +35,21 @@ class Adapters(unittest.TestCase):
         self.target = pictures.numbers()
         self.ds = stele.open(self.target)
 
+    def shares(self, make):
+        """What is no share of the samples is refused as stele.Loader does, before it is read."""
+        for batch_size, rank, world_size, message in (
+            (16, 5, 2, "rank 5 of 2: there is none"),
+            (16, 2, 2, "rank 2 of 2: there is none"),
+            (16, 0, 0, "rank 0 of 0: there is none"),
+            (16, -1, 2, "rank -1 is out of range"),
+            (0, 0, 1, "batch_size must be at least 1"),
+            (-1, 0, 1, "batch_size -1 is out of range"),
+        ):
+            options = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
+            for kind in (make, stele.Loader):
+                with self.subTest(options), self.assertRaisesRegex(ValueError, f"^{message}$"):
+                    kind(self.ds, **options)
+
     def test_nodes(self):
         import stele.nodes
         import torchdata.nodes as tn
@@ -86,6 +101,8 @@ class Adapters(unittest.TestCase):
         from datasets.distributed import split_dataset_by_node
         from torch.utils.data import DataLoader
 
+        with self.assertRaisesRegex(ValueError, "^shards must be at least 1$"):
+            stele.huggingface.iterable(self.target, shards=0)
         data = stele.huggingface.iterable(self.target, shards=12)
         self.assertEqual(data.n_shards, 12)
         self.assertEqual([of_row(row) for row in data], [whole(s) for s in self.ds])
@@ -132,6 +149,8 @@ class Adapters(unittest.TestCase):
                     assert label == seen[-1] % 10
             return seen
 
+        with self.assertRaisesRegex(ValueError, "^batch_size must be at least 1$"):
+            stele.tf.dataset(self.target, 0)
         orders = [numbers(stele.tf.dataset(self.target, 16, seed=1, epoch=e)) for e in range(2)]
         self.assertEqual([sorted(order) for order in orders], [ALL, ALL])
         self.assertNotEqual(*orders)
@@ -151,6 +170,7 @@ class Adapters(unittest.TestCase):
         from spdl.pipeline import PipelineBuilder
         from spdl.source import SizedIterableWithShuffle
 
+        self.shares(stele.spdl.stages)
         source, read = stele.spdl.stages(self.target, 16)
         self.assertIsInstance(source, SizedIterableWithShuffle)
         orders = []
@@ -191,6 +211,7 @@ class Adapters(unittest.TestCase):
         """Its own CPU pipeline; without DALI, called as DALI would."""
         import stele.dali
 
+        self.shares(stele.dali.Source)
         source = stele.dali.Source(self.target, 16, seed=1)
         try:
             from nvidia.dali import fn, pipeline_def

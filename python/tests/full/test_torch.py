@@ -579,6 +579,12 @@ class Iterables(unittest.TestCase):
         """At once, and not where a worker says it."""
         with self.assertRaisesRegex(TypeError, "no option 'batch_sise'"):
             Batches(self.ds, batch_sise=3)
+        with self.assertRaisesRegex(ValueError, "^batch_size must be at least 1$"):
+            Batches(self.ds, batch_size=0)
+        for wrong in ({"rank": 5, "world_size": 2}, {"rank": 0, "world_size": 0}):
+            for kind in (Batches, stele.torch.Sampler):
+                with self.assertRaisesRegex(ValueError, "^rank . of .: there is none$"):
+                    kind(self.ds, **wrong)
         for made in (Batches(self.ds), stele.torch.Sampler(self.ds)):
             for epoch, error in ((-1, ValueError), ("1", TypeError)):
                 with self.assertRaisesRegex(error, "^epoch "):
