@@ -25,6 +25,7 @@ T = TypeVar("T")
 IMG_EXTENSIONS = (
     ".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp",
 )  # fmt: skip
+_NAMED = 10  # directories, in an error
 
 
 class File(io.BytesIO):
@@ -198,8 +199,36 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
         """Class names, sorted, and their numbers; for subclasses to override."""
         classes = sorted(self._found)
         if not classes:
-            raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
+            raise self._no_classes(directory)
         return classes, {name: index for index, name in enumerate(classes)}
+
+    def _no_classes(self, directory: str | os.PathLike[str]) -> FileNotFoundError:
+        """With what there is instead: a split may be misspelt."""
+        place = self._directory(self._prefix) if directory == self.root else directory
+        error = FileNotFoundError(f"Couldn't find any class folder in {place}.")
+        inside, there = self._prefix, self._directories(self._prefix)
+        while inside and not there:
+            inside = inside[: inside.rstrip("/").rfind("/") + 1]
+            there = self._directories(inside)
+        if there and inside != self._prefix:
+            more = ", ..." if len(there) > _NAMED else ""
+            names = ", ".join(map(repr, sorted(there[:_NAMED])))
+            error.add_note(f"the directories in {self._directory(inside)} are {names}{more}")
+        return error
+
+    def _directory(self, prefix: str) -> str:
+        return f"{self._name}/{prefix}".rstrip("/")
+
+    def _directories(self, prefix: str) -> list[str]:
+        """The first ones, and one more than are named."""
+        found: dict[str, None] = {}
+        for key in self._whole.keys(prefix):
+            name, slash, _ = key[len(prefix) :].partition("/")
+            if slash:
+                found[name] = None
+            if len(found) > _NAMED:
+                break
+        return [*found]
 
     def _choose(self, allow_empty: bool) -> None:
         if not self.class_to_idx:

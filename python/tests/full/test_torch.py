@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import re
 import tempfile
 import unittest
 from collections import Counter
@@ -131,8 +132,38 @@ class Folders(unittest.TestCase):
         for missing in ("/nothing/train", self.image + "@v9/train"):
             with self.assertRaises(OSError):
                 ImageFolder(missing)
-        with self.assertRaises(FileNotFoundError):
-            ImageFolder(self.image, split="test")
+
+    def test_nowhere(self):
+        """What is misspelt is named, and what there is instead."""
+        image, found = re.escape(self.image), []
+        for root, options, named in (
+            (self.image, {"split": "tset"}, "/tset"),
+            (self.image + "/tset", {}, "/tset"),
+            (stele.open(self.image), {"prefix": "tset/cat"}, "/tset/cat"),
+            (self.image + "@v1", {"split": "train", "prefix": "cta"}, "@v1/train/cta"),
+            (self.image, {"split": "train/zebra"}, "/train/zebra"),
+        ):
+            message = f"^Couldn't find any class folder in {image}{named}.$"
+            with self.assertRaisesRegex(FileNotFoundError, message) as caught:
+                ImageFolder(root, **options)
+            found += caught.exception.__notes__
+        splits = f"the directories in {self.image} are 'train', 'val'"
+        classes = "are 'cat', 'cat-2', 'dog', 'zebra', 'Émile'"
+        wanted = [f"the directories in {self.image}{of}/train {classes}" for of in ("@v1", "")]
+        self.assertEqual(found, [splits] * 3 + wanted)
+        many = f"{pictures.DIRECTORY}/many.stele"
+        with stele.Writer(many, progress=False) as w:
+            w.extend((f"{n:02}/x.png", b"") for n in range(12))
+        with self.assertRaises(FileNotFoundError) as caught:
+            ImageFolder(many + "/none")
+        self.assertRegex(caught.exception.__notes__[0], "are '00', .* '09', ...$")
+        with stele.Writer(many + "@v2", progress=False) as w:
+            for n in range(12):
+                w.delete(f"{n:02}/x.png")
+            w.put("x.png", b"")
+        with self.assertRaises(FileNotFoundError) as caught:
+            ImageFolder(many + "@v2", split="train")
+        self.assertEqual(getattr(caught.exception, "__notes__", []), [])
 
     def test_transforms(self):
         options = {"transform": numpy.asarray, "target_transform": lambda t: -t}
