@@ -34,6 +34,9 @@ class File(io.BytesIO):
     name: str
     """Its path."""
 
+    def __repr__(self) -> str:
+        return f"<stele.folder.File name={getattr(self, 'name', None)!r}>"
+
 
 def default_loader(file: Any) -> Any:
     """PIL's image in RGB, of a path or a file."""
@@ -293,12 +296,18 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
         return [self._finish(s, target) for s, (_, target) in zip(read, where, strict=True)]
 
     def _finish(self, sample: Sample, target: Any) -> tuple[Any, Any]:
-        loaded = self._load(sample)
-        if self.transform is not None:
-            loaded = self.transform(loaded)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return loaded, target
+        try:
+            loaded = self._load(sample)
+            if self.transform is not None:
+                loaded = self.transform(loaded)
+            if self.target_transform is not None:
+                target = self.target_transform(target)
+            return loaded, target
+        except Exception as error:
+            path = self._path(sample.id)
+            if path not in str(error):
+                error.add_note(f"the sample is '{path}'")
+            raise
 
     def _load(self, sample: Sample) -> Any:
         """By file or by path: what worked first, works."""

@@ -11,12 +11,14 @@ import re
 import tempfile
 import unittest
 from collections import Counter
+from pathlib import Path
 
 import numpy
 import pictures
 import stele
 import stele.torch
 import torch
+from PIL import Image
 from stele.torch import Batches, DatasetFolder, ImageFolder, Sampler
 from torch.utils.data import DataLoader, Subset
 from torchdata.stateful_dataloader import StatefulDataLoader
@@ -164,6 +166,41 @@ class Folders(unittest.TestCase):
         with self.assertRaises(FileNotFoundError) as caught:
             ImageFolder(many + "@v2", split="train")
         self.assertEqual(getattr(caught.exception, "__notes__", []), [])
+
+    def test_broken(self):
+        """Whatever fails with a picture, the error says with which."""
+        target, whole = f"{pictures.DIRECTORY}/broken.stele", Path(self.folder, "val/cat/0a.png")
+        with stele.Writer(target, progress=False) as w:
+            w.put("cat/1.png", whole.read_bytes())
+            w.put("cat/2.png", b"text")
+            w.put("cat/3.png", whole.read_bytes()[:300])
+        ours = ImageFolder(target)
+        for _ in range(2):  # before and after one that is whole
+            message = f"^cannot identify image file <stele.folder.File name='{target}/cat/2.png'>$"
+            with self.assertRaisesRegex(OSError, message) as caught:
+                ours[1]
+            self.assertEqual(getattr(caught.exception, "__notes__", []), [])
+            ours[0]
+
+        def fails(value):
+            raise ValueError("no")
+
+        def opens(path):
+            return Image.open(os.path.join(path)).convert("RGB")
+
+        by_path = ImageFolder(target, loader=opens)
+        by_path[0]
+        for number, folder in (
+            (3, ours),
+            (2, by_path),
+            (1, ImageFolder(target, transform=fails)),
+            (1, ImageFolder(target, target_transform=fails)),
+        ):
+            for read in (lambda: folder[number - 1], lambda: folder.__getitems__([number - 1])):
+                with self.assertRaises((OSError, ValueError)) as caught:
+                    read()
+                named = f"the sample is '{target}/cat/{number}.png'"
+                self.assertEqual(caught.exception.__notes__, [named])
 
     def test_transforms(self):
         options = {"transform": numpy.asarray, "target_transform": lambda t: -t}
