@@ -100,12 +100,14 @@ static uint64_t value_size_max(void)
 
 static int check(const struct to *to, const struct stele_cursor_entry *entry, size_t key_max)
 {
+	const uint64_t size_max = value_size_max();
 	char why[100];
 
-	snprintf(why, sizeof(why), "has %" PRIu64 " bytes, values of LMDB have %" PRIu64 " at most",
-		 entry->size, value_size_max());
-	if (entry->size > value_size_max())
+	if (entry->size > size_max) {
+		snprintf(why, sizeof(why), "has %" PRIu64 " bytes, values of LMDB have %" PRIu64
+			 " at most", entry->size, size_max);
 		return refuse(entry, why);
+	}
 	if (!entry->key_size || memchr(entry->key, '\0', entry->key_size))
 		return refuse(entry, "is a key that is empty, or has a NUL byte");
 	if (strlen(to->prefix) + entry->key_size <= key_max)
