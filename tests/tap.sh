@@ -119,6 +119,17 @@ run() {
 	} 2>/dev/null # bash's word on NUL bytes
 }
 
+# soon CMD...: whether it works by and by. For what a mount keeps: another test's mount namespace
+# may have a copy of the mount for as long as that lasts.
+soon() {
+	local i
+	for ((i = 0; i < 300; i++)); do
+		"$@" && return
+		sleep .1
+	done
+	return 1
+}
+
 # ---- skips ----
 
 tap_strict() { # REASON: whether it may not be one
