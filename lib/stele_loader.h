@@ -95,6 +95,9 @@ struct stele_loader;
  * its own order, across epochs: a source half of which was drawn in one epoch continues
  * with the other half in the next. Without weights and epoch_size, an epoch is each
  * sample of each source once.
+ *
+ * A class is the number that its source has for it. If sources give a number of one field
+ * different names, the log is warned.
  */
 struct stele_loader_source {
 	struct stele_dataset *ds; /* must stay open as long as the loader */

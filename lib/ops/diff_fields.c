@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/read/classes.h"
+
 /* A field of both. */
 struct pair {
 	const struct stele_diff_sides *sides;
@@ -20,22 +22,21 @@ static int log_renamed(const struct pair *pair)
 {
 	const struct stele_field *a = &pair->field[0], *b = &pair->field[1];
 	const char *const *target = pair->sides->target;
+	int64_t number;
 
 	if (!a->name_count != !b->name_count) {
 		stele_log_warning(pair->log, "field '%s' has class names only in '%s'", a->name,
 				  target[!a->name_count]);
 		return 1;
 	}
-	for (uint32_t i = 0; i < a->name_count && i < b->name_count; i++) {
-		if (!strcmp(a->names[i], b->names[i]))
-			continue;
-		stele_log_warning(pair->log,
-				  "class %" PRIu32 " of field '%s' is '%s' in '%s', and '%s' in "
-				  "'%s'", i, a->name, a->names[i], target[0], b->names[i],
-				  target[1]);
-		return 1;
-	}
-	return 0;
+	number = stele_classes_differ(a, b);
+	if (number < 0)
+		return 0;
+	stele_log_warning(pair->log,
+			  "class %" PRIi64 " of field '%s' is '%s' in '%s', and '%s' in '%s'",
+			  number, a->name, a->names[number], target[0], b->names[number],
+			  target[1]);
+	return 1;
 }
 
 static int differ(const struct pair *pair)
@@ -70,16 +71,6 @@ static uint32_t field_count(const struct stele_dataset *ds)
 	return stele_dataset_info(ds, &info) ? 0 : info.field_count;
 }
 
-static int has(const struct stele_dataset *ds, const char *name, struct stele_field *out)
-{
-	for (uint32_t i = 0; i < field_count(ds); i++) {
-		out->size = sizeof(*out);
-		if (!stele_dataset_field(ds, i, out) && !strcmp(out->name, name))
-			return 1;
-	}
-	return 0;
-}
-
 /* Those of one side. The other's count if that lacks them; what both have counts once. */
 static uint64_t compare(const struct stele_diff_sides *sides, int side)
 {
@@ -93,7 +84,7 @@ static uint64_t compare(const struct stele_diff_sides *sides, int side)
 		field->size = sizeof(*field);
 		if (stele_dataset_field(ds, i, field))
 			continue;
-		if (!has(sides->side[!side], field->name, &pair.field[!side])) {
+		if (!stele_field_find(sides->side[!side], field->name, &pair.field[!side])) {
 			stele_log_warning(pair.log, "only '%s' has the field '%s'",
 					  sides->target[side], field->name);
 			count++;

@@ -152,7 +152,8 @@ class Loader(_stele.Loader, Generic[T]):
     Args:
         sources: a Dataset, or a mixture: a list of Datasets (an epoch is all samples of
             all), or one of (Dataset, weight) alone; opened without mmap, as a Loader reads past the
-            page cache.
+            page cache. A class is a number to all of them: where it has other names in another
+            source, a warning is logged.
         batch_size: samples of each batch of this rank.
         shuffle: True: one uniform permutation of all; 'windowed': blocks of neighbours,
             for devices with slow random access; False: by id.

@@ -249,6 +249,28 @@ class Loaders(unittest.TestCase):
         self.assertEqual(sorted(ids(self.loader([a, b], batch_size=1))), sorted(
             [*range(100), 500, 501, 502]))  # fmt: skip
 
+    def labelled(self, *names):
+        target = str(images.DIRECTORY / f"{'-'.join(names)}-.stele")
+        with stele.Writer(target, {"label": names or int}, progress=False, force=True) as w:
+            w.put("key", {"label": 0})
+        ds = stele.open(target)
+        self.addCleanup(ds.close)
+        return ds
+
+    def test_classes_of_a_mixture(self):
+        cat, pets, none = self.labelled("cat"), self.labelled("cat", "dog"), self.labelled()
+        more, other = self.labelled("cat", "dog", "elk"), self.labelled("cat", "elk")
+        with self.assertNoLogs("stele"):
+            list(self.loader([pets, cat, more, none]))
+        with self.assertLogs("stele", "WARNING") as logged:
+            list(self.loader([cat, none, more, pets, other], batch_size=100))
+        self.assertEqual(len(logged.output), 1)
+        self.assertIn(
+            "class 1 of field 'label' is 'dog' in source 2, and 'elk' in source 4: batches mix "
+            "them",
+            logged.output[0],
+        )
+
     def test_transform(self):
         def sizes(batch):
             return [len(s) for s in batch]

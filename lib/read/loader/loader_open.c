@@ -17,6 +17,7 @@
 #include "format/checked.h"
 #include "lib/base/options.h"
 #include "lib/base/workers.h"
+#include "lib/read/classes.h"
 #include "lib/read/loader/loader.h"
 #include "lib/read/loader/shuffle.h"
 
@@ -90,6 +91,43 @@ static int init_order(struct stele_loader *l,
 	return 0;
 }
 
+/*
+ * Do the sources mean the same class by each number of a field of the first one? Each is
+ * compared with the longest list of names before it.
+ */
+static void check_classes(const struct stele_loader *l, const struct stele_loader_source *sources,
+			  struct stele_field *most)
+{
+	struct stele_field field;
+	uint32_t of = 0;
+	int64_t number;
+
+	for (uint32_t i = 1; i < l->source_count; i++) {
+		if (!stele_field_find(sources[i].ds, most->name, &field))
+			continue;
+		number = stele_classes_differ(most, &field);
+		if (number >= 0) {
+			stele_log_warning(&l->log, "class %" PRIi64 " of field '%s' is '%s' in "
+					  "source %" PRIu32 ", and '%s' in source %" PRIu32
+					  ": batches mix them", number, field.name,
+					  most->names[number], of, field.names[number], i);
+			return;
+		}
+		if (field.name_count > most->name_count) {
+			*most = field;
+			of = i;
+		}
+	}
+}
+
+static void check_fields(const struct stele_loader *l, const struct stele_loader_source *sources)
+{
+	struct stele_field field = {.size = sizeof(field)};
+
+	for (uint32_t i = 0; !stele_dataset_field(sources[0].ds, i, &field); i++)
+		check_classes(l, sources, &field);
+}
+
 /* Its readers are open when this returns. */
 static int start_thread(struct stele_loader *l)
 {
@@ -148,6 +186,7 @@ static int loader_open(const struct stele_loader_source *sources,
 		stele_loader_close(l);
 		return err;
 	}
+	check_fields(l, sources);
 	*out = l;
 	return 0;
 }
