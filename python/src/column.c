@@ -358,12 +358,26 @@ static int take(const struct py_column *column, PyObject *object,
 
 /* ---- rows --------------------------------------------------------------------------- */
 
+/* Of a sample of another image its class by name: its number may be another one here. */
+static PyObject *value_of(PyObject *sample, const struct py_column *column)
+{
+	const struct py_state *state;
+
+	if (!column->classes || PyDict_CheckExact(sample))
+		return PyObject_GetItem(sample, column->name);
+	state = py_state();
+	if (!state)
+		return NULL;
+	return PyObject_TypeCheck(sample, state->sample) ? py_sample_class(sample, column->name) :
+							   PyObject_GetItem(sample, column->name);
+}
+
 int py_row_take(struct py_row *row, const struct py_column *columns, uint32_t count,
 		PyObject *sample)
 {
 	row->count = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		PyObject *object = PyObject_GetItem(sample, columns[i].name);
+		PyObject *object = value_of(sample, &columns[i]);
 
 		if (!object) {
 			/* Not of a lazy sample, which says itself what it lacks. */

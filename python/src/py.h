@@ -82,6 +82,9 @@ PyObject *py_sample_new(struct py_state *state, struct py_entry *entry);
 /* All of a block as a list; takes over nothing. */
 PyObject *py_sample_list(struct py_state *state, struct py_block *block);
 
+/* s[name]; of a class its name, as the same number may be another class elsewhere. */
+PyObject *py_sample_class(PyObject *self, PyObject *name);
+
 /* A piece of a sample as elements; or NULL with an exception. */
 PyObject *py_tensor_new(struct py_entry *entry, const void *data, uint64_t size,
 			uint32_t dtype, uint32_t rank, const uint64_t *dims);

@@ -175,6 +175,27 @@ static PyObject *sample_class_name(PyObject *self, PyObject *args)
 	return err ? py_raise(err, NULL) : py_key_str(text, strlen(text));
 }
 
+PyObject *py_sample_class(PyObject *self, PyObject *name)
+{
+	struct py_entry *entry = entry_of(self);
+	const int index = py_field_index(entry->core, name);
+	const struct stele_field *field = &entry->core->fields[index < 0 ? 0 : index];
+	const char *text;
+	int64_t value;
+	int err;
+
+	if (index < 0)
+		return NULL;
+	if (!py_block_check(entry->block) || field->type != STELE_TYPE_I64)
+		return field_value(entry, (uint32_t)index);
+	err = stele_sample_i64(&entry->sample, (uint32_t)index, &value);
+	if (!err && !field->names_damaged && (value < 0 || value >= field->name_count))
+		return PyLong_FromLongLong(value);
+	if (!err)
+		err = stele_dataset_class_name(entry->core->ds, (uint32_t)index, value, &text);
+	return err ? py_raise(err, NULL) : py_key_str(text, strlen(text));
+}
+
 /* ---- what it is --------------------------------------------------------------- */
 
 static PyObject *sample_id(PyObject *self, void *unused)

@@ -144,6 +144,30 @@ class Types(Case):
                 for name in rich.keys():
                     self.assertEqual(bytes(ds[name]), bytes(rich[name]))
 
+    def test_classes_of_another_dataset(self):
+        self.write({}, schema={"label": ["cat", "dog", "elk"]})
+        other = f"{self.target}2"
+        with stele.Writer(self.target + "@more", progress=False) as w:
+            w.extend((name, {"label": name}) for name in ("cat", "dog", "elk"))
+            w.put("none", {"label": -1})
+        with (
+            stele.open(self.target + "@more") as ds,
+            stele.Writer(other, {"label": ["dog", "cat"]}, progress=False) as w,
+            stele.Writer(other + "n", {"label": int}, progress=False) as numbers,
+        ):
+            for key in ("cat", "dog", "none"):
+                w.put(key, ds[key])
+                numbers.put(key, ds[key])
+            w.put("of a batch", next(iter(stele.Loader(ds.subset([ds.find("dog")]))))[0])
+            with self.assertRaisesRegex(ValueError, "^sample 'e': field 'label' has no class 'elk'$"):
+                w.put("e", ds["elk"])
+        with stele.open(other) as ds, stele.open(other + "n") as numbers:
+            self.assertEqual(ds["cat"].class_name(), "cat")
+            self.assertEqual(ds["dog"].class_name(), "dog")
+            self.assertEqual(ds["none"]["label"], -1)
+            self.assertEqual(ds["of a batch"].class_name(), "dog")
+            self.assertEqual(numbers["dog"]["label"], 1)
+
     def test_rows(self):
         """What others take has the fields by their names; the sample itself stays where it is."""
         schema = {"data": bytes, "other": bytes, "text": str, "array": stele.tensor("int16", (2,))}
