@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, overload
 import torch.utils.data
 
 from ._stele import Sample
-from .dataset import Dataset, Target, Verify, listed
+from .dataset import Dataset, Target, Verify, listed, split
 from .dataset import open as open_target
 
 T = TypeVar("T")
@@ -59,6 +59,11 @@ def _open(root: Target | Dataset, verify: Verify | None) -> tuple[Dataset, str, 
         try:
             return open_target(target, verify=verify), target, prefix
         except (OSError, ValueError) as error:
+            path = split(target)[0]
+            if os.path.exists(path) and not os.path.isdir(path):  # no other part can be it
+                if prefix and "several snapshots" in str(error):
+                    error.add_note(f"directories come behind it: '{target}@NAME/{prefix[:-1]}'")
+                raise
             problem = problem or (error if isinstance(error, OSError) else None)
             target, slash, name = target.rpartition("/")
             if not target or (os.path.isdir(target) and problem):

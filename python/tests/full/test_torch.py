@@ -135,6 +135,20 @@ class Folders(unittest.TestCase):
             with self.assertRaises(OSError):
                 ImageFolder(missing)
 
+    def test_several_snapshots(self):
+        """What is wrong is that of the image, not of a path in it, which is none."""
+        image = f"{pictures.DIRECTORY}/several.stele"
+        for name in ("v1", "v2"):
+            with stele.Writer(f"{image}@{name}", progress=False) as w:
+                w.put(f"train/{name}/x.png", b"")
+        with self.assertRaisesRegex(stele.Error, "it has several snapshots") as caught:
+            ImageFolder(f"{image}/train")
+        behind = f"directories come behind it: '{image}@NAME/train'"
+        self.assertEqual(caught.exception.__notes__, ["select one: TARGET@NAME", behind])
+        with self.assertRaisesRegex(stele.NotFound, r"no such snapshot \(available: v1, v2\)"):
+            ImageFolder(f"{image}@v3/train")
+        self.assertEqual(ImageFolder(f"{image}@v2/train").classes, ["v1", "v2"])
+
     def test_nowhere(self):
         """What is misspelt is named, and what there is instead."""
         image, found = re.escape(self.image), []
