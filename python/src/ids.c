@@ -234,8 +234,8 @@ static int pick_item(const struct py_selection *in, PyObject *item, Py_ssize_t p
 
 	if (PyUnicode_Check(item) || PyBytes_Check(item)) {
 		PyErr_Format(PyExc_TypeError,
-			     "several samples are selected by index, not by "
-			     "key: find(%R) has it", item);
+			     "several samples are selected by index, not by key, of which "
+			     "find(%R) is the index in the whole snapshot, not in a subset", item);
 		return -1;
 	}
 	if (is_bool(item) != mask) {

@@ -196,7 +196,8 @@ class Sampler(torch.utils.data.Sampler[int]):
         self._ended = self._iterator = None
 
     def __len__(self) -> int:
-        """Samples of this rank in the epoch, or in the rest of it."""
+        """Samples of this rank in the epoch; after a state, in the rest of it, until the next
+        epoch is iterated over."""
         rest = self._count - self._start
         return (rest if self.drop_last else rest + self.world_size - 1) // self.world_size
 

@@ -82,7 +82,7 @@ class Selecting(unittest.TestCase):
         ):
             with self.subTest(which=which), self.assertRaises(error):
                 self.ds[which]
-        with self.assertRaisesRegex(TypeError, "by index, not by key: find.'x'. has it"):
+        with self.assertRaisesRegex(TypeError, "find.'x'. is the index in the whole snapshot"):
             self.ds[["x"]]
         with self.assertRaisesRegex(IndexError, f"sample -{images.COUNT + 1} "):
             self.ds[-images.COUNT - 1]
