@@ -46,33 +46,35 @@ static int name_field(const struct py_column *column, PyObject *kind, const char
 	return -1;
 }
 
+/* A copy in C order; takes over the object. */
+static PyObject *contiguous(PyObject *object)
+{
+	PyObject *numpy = PyImport_ImportModule("numpy");
+	PyObject *array =
+		numpy ? PyObject_CallMethod(numpy, "ascontiguousarray", "O", object) : NULL;
+
+	Py_XDECREF(numpy);
+	Py_DECREF(object);
+	return array;
+}
+
 /* Not strings: NumPy's array of a str would do, and be a surprise. */
 static int get_buffer(PyObject *object, Py_buffer *view)
 {
 	const int flags = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS;
-	PyObject *array;
-	int err;
+	PyObject *array = PyObject_CheckBuffer(object) ?
+				  Py_NewRef(object) :
+				  PyObject_CallMethod(object, "__array__", NULL);
+	int err = array ? PyObject_GetBuffer(array, view, flags) : -1;
 
-	if (PyObject_CheckBuffer(object)) {
-		if (!PyObject_GetBuffer(object, view, flags))
-			return 0;
-		if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
-		    !PyErr_ExceptionMatches(PyExc_ValueError))
-			return -1;
+	if (array && err &&
+	    (PyErr_ExceptionMatches(PyExc_BufferError) ||
+	     PyErr_ExceptionMatches(PyExc_ValueError))) {
 		PyErr_Clear(); /* not contiguous */
-		PyObject *numpy = PyImport_ImportModule("numpy");
-
-		array = numpy ? PyObject_CallMethod(numpy, "ascontiguousarray", "O",
-						    object) :
-				NULL;
-		Py_XDECREF(numpy);
-	} else {
-		array = PyObject_CallMethod(object, "__array__", NULL);
+		array = contiguous(array);
+		err = array ? PyObject_GetBuffer(array, view, flags) : -1;
 	}
-	if (!array)
-		return -1;
-	err = PyObject_GetBuffer(array, view, flags);
-	Py_DECREF(array); /* the view keeps it */
+	Py_XDECREF(array); /* the view keeps it */
 	return err;
 }
 
