@@ -82,7 +82,7 @@ PyObject *py_sample_new(struct py_state *state, struct py_entry *entry);
 /* All of a block as a list; takes over nothing. */
 PyObject *py_sample_list(struct py_state *state, struct py_block *block);
 
-/* s[name]; of a class its name, as the same number may be another class elsewhere. */
+/* s[name]; of a class its name, if it has one, as the number may be another class elsewhere. */
 PyObject *py_sample_class(PyObject *self, PyObject *name);
 
 /* A piece of a sample as elements; or NULL with an exception. */

@@ -189,7 +189,8 @@ PyObject *py_sample_class(PyObject *self, PyObject *name)
 	if (!py_block_check(entry->block) || field->type != STELE_TYPE_I64)
 		return field_value(entry, (uint32_t)index);
 	err = stele_sample_i64(&entry->sample, (uint32_t)index, &value);
-	if (!err && !field->names_damaged && (value < 0 || value >= field->name_count))
+	/* Of names that are damaged, too: who has them gives them to a Writer. */
+	if (!err && (value < 0 || value >= field->name_count))
 		return PyLong_FromLongLong(value);
 	if (!err)
 		err = stele_dataset_class_name(entry->core->ds, (uint32_t)index, value, &text);

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from . import _stele
-from .errors import ChecksumError, Error, NotFound, StaleError
+from .errors import Error, NotFound, StaleError, make
 from .options import text
 from .progress import once
 
@@ -76,7 +76,7 @@ class _Unnamed(Field):
 
     @property
     def classes(self) -> tuple[str, ...]:  # pyright: ignore
-        raise ChecksumError(errno.EBADMSG, f"class names of field {self.name!r} are damaged")
+        raise make(errno.EBADMSG, f"class names of field {self.name!r} are damaged")
 
 
 def field_of(items: tuple[Any, ...]) -> Field:

@@ -130,6 +130,7 @@ _LOST_FRONT = (
 _LOST_CATALOG = "without a catalog no snapshot can be found: copy the image from elsewhere"
 _MAP_AGAIN = "run 'stele unmap' and 'stele map' again"
 _DAMAGE = "'stele verify' lists all damage there, 'stele help damage' says how to go on"
+_NAMES = "samples and labels can be read: 'stele help damage' says how to write them with the names"
 # What to do next, by errno and words of the message: the first that matches. Where neither
 # functions nor options are named it is as of the command, see cmd/remedy.c.
 _HINTS: tuple[tuple[int, str, str], ...] = (
@@ -150,6 +151,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EROFS, "cannot open '/dev/", _SET_RW),
     (_errno.EROFS, "", "choose another place, or mount its filesystem with 'mount -o remount,rw'"),
     (_errno.EACCES, "", "run it as a user who may do that: see PERMISSIONS in stele(1)"),
+    (_errno.EMFILE, "", "raise the limit with 'ulimit -n', or close what is not needed"),
     (_errno.ENOSPC, "temporary file", "free space there, or choose another directory"),
     (_errno.ENOSPC, "filesystem is full", "free space there, or choose another place"),
     (_errno.ENOSPC, ", the image needs ", LARGER),
@@ -167,6 +169,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EUCLEAN, "superblocks of ", _LOST_FRONT),
     (_errno.EBADMSG, "no sound catalog", _LOST_CATALOG),
     (_errno.EUCLEAN, "no sound catalog", _LOST_CATALOG),
+    (_errno.EBADMSG, "class names of field", _NAMES),
     (_errno.EBADMSG, "", _DAMAGE),
     (_errno.EUCLEAN, "", _DAMAGE),
     (_errno.ENODATA, "its target only", "give it its full size again, or copy it anew"),

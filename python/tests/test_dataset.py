@@ -306,8 +306,9 @@ class Sequence(unittest.TestCase):
                 lambda: list(stele.Loader(ds, batch_size=4, where="label_name = 'class1'")),
                 lambda: stele.Writer(str(images.DIRECTORY / "never.stele"), ds.fields),
             ):
-                with self.assertRaisesRegex(stele.ChecksumError, "class names of field 'label'"):
+                with self.assertRaisesRegex(stele.ChecksumError, "class names of field 'label'") as caught:
                     names()
+                self.assertIn("'stele help damage' says how", *caught.exception.__notes__)
             with self.assertRaises(TypeError):
                 ds[5].class_name("data")
 
