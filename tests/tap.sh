@@ -189,6 +189,19 @@ tmp=$(mktemp -d "$TMPDIR/$(basename "$0" .t).XXXXXX") || exit 1
 cleanup rm -rf "$tmp"
 tap_log=$tmp.log # not in $tmp, which may be a source
 exec 2>>"$tap_log"
+
+# apart COMMAND...: in a mount namespace of its own, without what other tests have mounted: to them
+# it would stay in use.
+apart() {
+	# shellcheck disable=SC2016 # of that shell
+	unshare -m bash -c 'mapfile -t mounts </proc/self/mounts
+		for mount in "${mounts[@]}"; do
+			read -r _ point _ <<<"$mount"
+			printf -v point %b "$point"
+			[[ $point != "$1"/* || $point = "$2"/* ]] || umount -l "$point"
+		done
+		exec "${@:3}"' apart "$TMPDIR" "$tmp" "$@"
+}
 export STELE_RUN_DIR=$tmp/run # never the machine's own
 
 # loop_drop LOOP: detach it if it is over a file of this test. One that was detached before may

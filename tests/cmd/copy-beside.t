@@ -197,7 +197,7 @@ if libc.mount(sys.argv[1].encode(), sys.argv[2].encode(), b"erofs", 1, b""):
 print("ready", flush=True); sys.stdin.readline()'
 mkdir "$tmp/mnt"
 cleanup umount -q "$tmp/mnt"
-for space in "" "unshare -m"; do
+for space in "" apart; do
 	begin "a complete copy that is mounted, ${space:-here}"
 	must stele copy -q "$tmp/s.good@v2" "$new"
 	must stele posix on "$new"

@@ -100,7 +100,7 @@ let_go
 if must mkfs.ext4 -q "$b" && mount -o ro "$b" "$tmp/mnt"; then
 	umount "$tmp/mnt"
 	what="ext4 in another namespace"
-	hold unshare -m bash -c "$elsewhere" - ext4 ro "$b" "$tmp/mnt" || bail "not mounted: $ready"
+	hold apart bash -c "$elsewhere" - ext4 ro "$b" "$tmp/mnt" || bail "not mounted: $ready"
 	refused append -q "$tmp/src" "$a@n"
 	refused gc --apply -f "$a"
 	let_go
@@ -167,7 +167,7 @@ each refused "$a"
 umount "$tmp/mnt"
 what="another's EROFS in another namespace"
 words="shares bytes with '${b#/dev/}', which is mounted on $tmp/mnt, as process [0-9]+ sees it"
-hold unshare -m bash -c "$elsewhere" - erofs ro "$b" "$tmp/mnt" || bail "not mounted: $ready"
+hold apart bash -c "$elsewhere" - erofs ro "$b" "$tmp/mnt" || bail "not mounted: $ready"
 refused append -q "$tmp/src" "$a@n"
 refused snapshot create "$a@n"
 let_go
@@ -183,7 +183,7 @@ for device in "$a" "$twin" "$first"; do
 		if [ $how = here ]; then
 			must mount -t erofs -o ro "$device" "$tmp/mnt"
 		else
-			hold unshare -m bash -c "$elsewhere" - erofs ro "$device" "$tmp/mnt" ||
+			hold apart bash -c "$elsewhere" - erofs ro "$device" "$tmp/mnt" ||
 				bail "not mounted: $ready"
 		fi
 		goes append -q "$tmp/more" "$a@$how"
@@ -206,7 +206,7 @@ for device in "$a" "$twin" "$first"; do
 done
 
 # Where an EROFS begins may be said by its mount.
-if hold unshare -m bash -c "$elsewhere" - erofs ro,fsoffset=20971520 "$twin" "$tmp/mnt"; then
+if hold apart bash -c "$elsewhere" - erofs ro,fsoffset=20971520 "$twin" "$tmp/mnt"; then
 	what="another's EROFS by its offset" words="'${twin#/dev/}', which is mounted on"
 	refused append -q "$tmp/src" "$a@n"
 	let_go
@@ -224,7 +224,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 if libc.mount(sys.argv[1].encode(), sys.argv[2].encode(), b"erofs", 1, b""):
 	print(os.strerror(ctypes.get_errno())); sys.exit(1)
 print("ready", flush=True); sys.stdin.readline()'
-for space in "" "unshare -m"; do
+for space in "" apart; do
 	for how in same moved linked replaced; do
 		rm -f "$tmp/moved" "$file"
 		must cp "$tmp/pristine" "$file"

@@ -251,7 +251,7 @@ for how in "by its path" "by a link" "by a relative path" "and renamed since" \
 	*relative*) source=disk.img ;;
 	*renamed*) source="$tmp/s p/before.img" && must mv "$file" "$source" ;;
 	esac
-	[[ $how != elsewhere* ]] || space="unshare -m"
+	[[ $how != elsewhere* ]] || space=apart
 	# shellcheck disable=SC2086 # words
 	if ! hold "$source" $space; then
 		skip_block 1 "needs a kernel that mounts EROFS from files"

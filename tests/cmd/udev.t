@@ -22,7 +22,7 @@ is 2 "$status" "--json is something else"
 # udevadm would leave links in /dev: it gets one of its own.
 links() {
 	# shellcheck disable=SC2016 # of that shell
-	RULES=$rules unshare -m sh -c 'mount -t tmpfs none /mnt && cp -a /dev/null "$1" /mnt/ &&
+	RULES=$rules apart sh -c 'mount -t tmpfs none /mnt && cp -a /dev/null "$1" /mnt/ &&
 		mount -t tmpfs none /run && mkdir -p /run/udev/rules.d &&
 		echo "$RULES" >/run/udev/rules.d/60-stele.rules &&
 		mount --move /mnt /dev &&
