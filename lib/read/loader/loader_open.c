@@ -125,7 +125,8 @@ static void check_fields(const struct stele_loader *l, const struct stele_loader
 	struct stele_field field = {.size = sizeof(field)};
 
 	for (uint32_t i = 0; !stele_dataset_field(sources[0].ds, i, &field); i++)
-		check_classes(l, sources, &field);
+		if (field.type == STELE_TYPE_I64)
+			check_classes(l, sources, &field);
 }
 
 /* Its readers are open when this returns. */
