@@ -16,9 +16,11 @@ from pathlib import Path
 from unittest import mock
 
 import images
+import numpy
 import stele
 import stele.sources
 from stele.sources.detect import detect
+from stele.sources.fit import as_base
 
 ENCODINGS = {"name": ("str", None), "image": ("jpeg", None), "n": ("int", 8), "box": ("ndarray:int16:2", 4)}
 KEPT = "hint: {} samples of the source were there by key already, and not compared: --update does that\n"
@@ -470,6 +472,54 @@ class Command(Case):
                 given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
                 _, _, err = self.command(*given, *source, target, verb=verb)
                 self.assertEqual(err.splitlines()[-1], f"hint: {hint}")
+
+    def test_does_not_fit(self):
+        """Of an image that is there: the hint is of what helps."""
+        top = self.mds(shards=1)
+        schema = {"name": str, "image": bytes, "n": int, "box": stele.tensor("int16", (2,))}
+        lacks = "the image has a field 'split', which the source lacks"
+        add = "add a column 'split' of numbers of its classes (0 is 'train', 1 is 'test') to the source, or build a new image"
+        name = "the image has a field 'name', and column 'name' is not taken as one"
+        taken = "name it in columns=[...], with all others that become fields"
+        for more, options, why, note, hint in (
+            ({"split": ["train", "test"]}, {}, lacks, add, add),
+            ({}, {"key": "name"}, name, taken, "name it in --columns=A,B, with all others that become fields"),
+            ({}, {"columns": ["image", "n", "box"]}, name, taken, "name it in --columns=A,B, with all others that become fields"),
+            ({"n": str}, {}, "column 'n' is int, and the field of the image str",
+                "make it a column of str, or build a new image", None),
+            ({"box": stele.tensor("int32", (2,))}, {}, "column 'box' is int16[2], and the field of the image int32[2]",
+                "make it a column of int32[2], or build a new image", None),
+        ):  # fmt: skip
+            with self.subTest(why):
+                with stele.Writer(self.target, schema | more, force=True) as writer:
+                    writer.put("a", {"name": "", "image": b"", "n": "" if "n" in more else 0,
+                                     "box": numpy.zeros(2, str(more.get("box", schema["box"]).dtype)), **dict.fromkeys(more.keys() & {"split"}, 0)})  # fmt: skip
+                with self.assertRaises(stele.sources.SourceError) as caught:
+                    stele.sources.append(top, self.target + "@v2", **options)
+                self.assertEqual((str(caught.exception), caught.exception.__notes__), (why, [note]))
+                given = [f"--{k}={','.join(v) if isinstance(v, list) else v}" for k, v in options.items()]
+                said = self.command(*given, top, self.target + "@v2", verb="append")
+                self.assertEqual(said, (1, "", f"stele.sources: {why}\nhint: {hint or note}\n"))
+
+    def test_classes_do_not_fit(self):
+        def field(*classes):
+            return {"label": stele.Field("label", "int", classes, "", ())}
+
+        image = field("cat", "dog", "eel", "fox", "gnu")
+        for mine, differs, note in (
+            (field("dog", "cat"), ": class 0 is 'dog', and 'cat'", "number the classes of the column as the image does "
+                "(0 is 'cat', 1 is 'dog', 2 is 'eel', 3 is 'fox', ...), as align_labels_with_mapping() of Hugging Face "
+                "does, or build a new image"),
+            (field("cat", "ant"), ": class 1 is 'ant', and 'dog'",
+                "the image has no class 'ant', and gets none this way: build a new image"),
+        ):  # fmt: skip
+            with self.assertRaises(stele.sources.SourceError) as caught:
+                as_base(mine, image, ["label"])
+            why = f"column 'label' is one of 2 classes, and the field of the image one of 5 classes{differs}"
+            self.assertEqual((str(caught.exception), caught.exception.__notes__), (why, [note]))
+        with self.assertRaises(stele.sources.SourceError) as caught:
+            as_base(field("cat"), field(), ["label"])
+        self.assertEqual(caught.exception.__notes__, ["make it a column of int, or build a new image"])
 
     def test_missing(self):
         path = self.directory / "a.parquet"

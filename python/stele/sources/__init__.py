@@ -60,7 +60,8 @@ from ..progress import Watch
 from ..reports import BuildReport, Snapshot
 from ..writer import Writer
 from .detect import FORMATS, NAMED, detect
-from .source import SOME, Lost, Reader, Row, SourceError, classes_differ, describe
+from .fit import as_base, field_name
+from .source import SOME, Lost, Reader, Row, SourceError, describe
 
 __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 
@@ -161,13 +162,10 @@ def _choose(source: Reader, key: str | None, columns: Sequence[str] | None) -> t
 
 
 def _field_names(columns: Sequence[str]) -> dict[str, str]:
-    """Of each column that of its field, as of `stele build`: other bytes become '_'."""
+    """Of each column that of its field."""
     found: dict[str, str] = {}
     for column in columns:
-        name = "".join(
-            chr(byte) if byte < 128 and chr(byte).isalnum() or at and byte in b".-" else "_"
-            for at, byte in enumerate(column.encode())
-        )
+        name = field_name(column)
         for other, taken in found.items():
             if name == taken:
                 raise SourceError(
@@ -175,46 +173,6 @@ def _field_names(columns: Sequence[str]) -> dict[str, str]:
                 )
         found[column] = name
     return found
-
-
-def _fitting(mine: Field, theirs: Field) -> bool:
-    """Can values of a column be those of a field that is there?"""
-    if mine == theirs or mine.type == "int" and (mine.type, theirs.type) == ("int", "float"):
-        return not mine.classes or mine == theirs
-    if mine.type == theirs.type == "int":
-        return not mine.classes
-    if mine.type == "int" and theirs.type == "tensor":
-        return theirs.dtype == "uint64" and not theirs.shape
-    return (
-        mine.type == theirs.type == "tensor"
-        and (mine.dtype, mine.shape[1:]) == (theirs.dtype, theirs.shape[1:])
-        and theirs.shape[:1] == (None,)
-    )
-
-
-def _as_base(found: Mapping[str, Field], base: Mapping[str, Field]) -> dict[str, Field]:
-    """The fields of an image that is there, which a snapshot more has to have."""
-    if set(found) != set(base):
-        for name in base:
-            if name not in found:
-                raise SourceError(
-                    f"the image has a field '{name}', and the source no such column, besides "
-                    "that of the keys, which key names"
-                )
-        name = next(name for name in found if name not in base)
-        raise SourceError(
-            f"the image has no field '{name}', which is a column of the source: it has "
-            f"{', '.join(map(repr, base))}",
-            SOME,
-        )
-    for name, mine in found.items():
-        if not _fitting(mine, base[name]):
-            raise SourceError(
-                f"column '{name}' is {describe(mine)}, and the field of the image "
-                f"{describe(base[name])}{classes_differ(mine, base[name])}",
-                SOME,
-            )  # fmt: skip
-    return {**base}
 
 
 def _declare(writer: Writer, fields: dict[str, Field]) -> None:
@@ -284,7 +242,7 @@ class _Build:
         found = self.source.fields([*self.names], known)
         self.fields = {name: found[c]._replace(name=name) for c, name in self.names.items()}
         if base is not None:
-            self.fields = _as_base(self.fields, base)
+            self.fields = as_base(self.fields, base, self.source.kinds)
         self.rows = self._read({c: self.fields[name] for c, name in self.names.items()})
 
     def _read(self, fields: Mapping[str, Field]) -> Iterator[tuple[Row, str | bytes, dict[str, Any]]]:

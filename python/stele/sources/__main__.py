@@ -19,7 +19,7 @@ from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
 from . import APPEND, SKIP, UNIQUE, Report, SourceError, append, build
 from .detect import FORMATS, NAMED
-from .source import OTHER_FORMAT, SOME
+from .source import OTHER_FORMAT, SOME, TAKES
 
 _NAME = "stele.sources"
 _NAMED = 10  # of what was skipped
@@ -31,6 +31,7 @@ _HINTS = {
     NAMED: f"--from names it: {', '.join(FORMATS)}",
     OTHER_FORMAT: OTHER_FORMAT.replace("format names", "--from names"),
     SOME: "--columns=A,B takes only the columns that are named",
+    TAKES: "name it in --columns=A,B, with all others that become fields",
     UNIQUE: "--key=COLUMN names a column in which no value comes twice",
     SKIP: "--on-error=skip leaves out what cannot be read",
     LARGER: "use a larger target, or a larger --size of a file or RBD image",

@@ -13,6 +13,7 @@ from ..dataset import Field
 
 OTHER_FORMAT = "if it has another format than its name or its first bytes say, format names that"
 SOME = "columns=[...] takes only the columns that are named"
+TAKES = "name it in columns=[...], with all others that become fields"
 QUIET = "run it again once nobody writes there"
 BATCH_ROWS = 256
 BATCH_SIZE = 16 << 20  # bytes, as rows are on average

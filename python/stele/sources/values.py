@@ -188,7 +188,10 @@ def _to_int(name: str, classes: bool) -> Convert:
     def convert(array: Any) -> Any:
         array = _ints(_storage(array))
         if array.null_count and not classes:
-            raise SourceError(f"column '{name}' has nulls, and its field is an int", SOME)
+            raise SourceError(
+                f"column '{name}' has nulls, and its field is an int",
+                "put a number in their place, or build a new image, where the field is a float",
+            )
         return array.fill_null(-1).to_pylist() if array.null_count else array.to_pylist()
 
     return convert
