@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -346,6 +347,32 @@ class Detect(Case):
                         detect([source])
         with self.assertRaisesRegex(stele.sources.SourceError, "is parquet, and '.*b.bin' arrow"):
             detect([str(top / "a.bin"), str(top / "b.bin")])
+
+
+    def test_of_stele(self):
+        """What the command reads is not read here, and sent there."""
+        example = "; --example makes fields of the features of tf.train.Example"
+        fields = "; --from=webdataset makes one sample of files that share a name"
+        for name, more in (
+            ("a.csv", ""), ("a.tsv.gz", ""), ("a.jsonl", ""), ("a.npz", ""), ("a.H5", ""), ("a.tfrecord", example),
+            ("a b.tar", fields), ("c.tar.zst", fields), ("d/data.mdb", "; --datum takes Datum of Caffe apart"),
+        ):  # fmt: skip
+            path = self.directory / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"key,x\n")
+            source = path.parent if name.startswith("d/") else path
+            hint = f"the command 'stele build {shlex.quote(str(source))} TARGET' reads it{more}"
+            with self.subTest(name), self.assertRaises(stele.sources.SourceError) as caught:
+                detect([str(source)])
+            self.assertEqual(caught.exception.__notes__, [hint])
+            why = f"stele.sources: cannot tell the format of '{source}'\nhint: {hint}\n"
+            self.assertEqual(self.command(source, self.target), (1, "", why))
+        many = [self.directory / "a.csv", self.directory / "a.tsv.gz"]
+        self.assertIn(f"'stele build {many[0]} ... TARGET'", self.command(*many, self.target)[2])
+        (self.directory / "cats").mkdir()
+        (self.directory / "cats/1.jpg").write_bytes(b"1")
+        self.assertRegex(self.command(self.directory / "cats", self.target)[2],
+                         r"hint: if each of its files is a sample, .* reads it\nhint: --from names it: parquet")  # fmt: skip
 
 
 class Cut(unittest.TestCase):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 
 from .source import SourceError
@@ -24,6 +25,16 @@ _ENDINGS = {
     ".parquet": "parquet", ".parq": "parquet", ".pq": "parquet", ".arrow": "arrow",
     ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow", ".array_record": "array_record",
     ".arrayrecord": "array_record", ".lance": "lance",
+}  # fmt: skip
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
+_OF_STELE = {  # what the command reads, and with which option perhaps
+    ".csv": "", ".tsv": "", ".jsonl": "", ".ndjson": "", ".npy": "", ".npz": "", ".mdb": "",
+    ".rec": "", ".h5": "", ".hdf5": "", ".mindrecord": "", ".ffr": "",
+    ".lmdb": "--datum takes Datum of Caffe apart",
+    ".tfrecord": "--example makes fields of the features of tf.train.Example",
+    ".tfrecords": "--example makes fields of the features of tf.train.Example",
+    ".tar": "--from=webdataset makes one sample of files that share a name",
+    ".tgz": "--from=webdataset makes one sample of files that share a name",
 }  # fmt: skip
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
 _LOOK = 1 << 16  # bytes of an index.json that say what it is
@@ -72,6 +83,28 @@ def _one(path: str) -> str:
     return _by_name(path)
 
 
+def _ending(path: str) -> str:
+    """What is in front of that of a compressor, too; of LMDB also where a directory has none."""
+    if os.path.exists(os.path.join(path, "data.mdb")):
+        return ".lmdb"
+    stem, end = os.path.splitext(path.rstrip("/").lower())
+    return os.path.splitext(stem)[1] if end in _PACKED else end
+
+
+def _unknown(path: str, alone: bool) -> SourceError:
+    """Who may be able to read it."""
+    call = f"'stele build {shlex.quote(path)}{'' if alone else ' ...'} TARGET'"
+    option = _OF_STELE.get(_ending(path))
+    error = SourceError(f"cannot tell the format of '{path}'")
+    if option is not None:
+        error.add_note(f"the command {call} reads it{option and '; '}{option}")
+        return error
+    if os.path.isdir(path):
+        error.add_note(f"if each of its files is a sample, the command {call} reads it")
+    error.add_note(NAMED)
+    return error
+
+
 def detect(paths: Sequence[str]) -> str:
     """The format of all of them."""
     found = ""
@@ -81,7 +114,7 @@ def detect(paths: Sequence[str]) -> str:
         except OSError as error:
             raise SourceError(f"cannot open '{path}': {error.strerror}") from None
         if not one:
-            raise SourceError(f"cannot tell the format of '{path}'", NAMED)
+            raise _unknown(path, len(paths) == 1)
         if found and one != found:
             raise SourceError(f"'{paths[0]}' is {found}, and '{path}' {one}", "build them one by one")
         found = one
