@@ -291,7 +291,8 @@ static void warn_of_name(struct csv *csv, const char *name, size_t size)
 	if (name[0] == ' ' || name[size - 1] == ' ')
 		snprintf(text, sizeof(text), "the name of column '%s' begins or ends with a blank",
 			 name);
-	else if (record_number(name, size, &i64, &f64))
+	else if (record_number(name, size, &i64, &f64) ||
+		 row_names_file(csv->scan->shard, name, size))
 		snprintf(text, sizeof(text),
 			 "the first row, where '%s' is the name of a column, is taken for the "
 			 "header", name);
@@ -382,6 +383,19 @@ static bool has_column(const struct csv *csv, const char *name)
 	return false;
 }
 
+static int no_paths(struct csv *csv)
+{
+	const struct from_scan *scan = csv->scan;
+	bool headless = false;
+
+	if (scan->from->opts.payload)
+		return row_no_column(csv->scan, 0, scan->from->opts.payload);
+	for (size_t i = 0; i < csv->column_count && !headless; i++)
+		headless = row_names_file(scan->shard, csv->columns[i].name,
+					  csv->columns[i].size);
+	return row_no_paths(csv->scan, 0, headless);
+}
+
 /* Return: 1; 0: damage that is skipped, with the shard; negative errno (said). */
 static int take_header(struct csv *csv, const char *data)
 {
@@ -407,10 +421,7 @@ static int take_header(struct csv *csv, const char *data)
 			ret = row_no_column(csv->scan, 0, opts->columns[i].name);
 	if (!ret && row_of_manifest(csv->scan->from) && csv->scan->damages == damages &&
 	    !has_role(csv, ROW_PAYLOAD))
-		ret = opts->payload ? row_no_column(csv->scan, 0, opts->payload) :
-				      from_damaged(csv->scan, 0, "there is no column '"
-						   FROM_PAYLOAD_COLUMN "' (--payload names "
-						   "another)");
+		ret = no_paths(csv);
 	return ret ? ret : csv->scan->damages == damages;
 }
 

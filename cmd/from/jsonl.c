@@ -131,9 +131,9 @@ static int no_path(struct from_scan *scan, const json_t *object, uint64_t offset
 {
 	const char *name = scan->from->opts.payload;
 
-	return name && !json_object_get(object, name) ?
-		       row_no_column(scan, offset, name) :
-		       from_damaged(scan, offset, "no path of a file");
+	if (json_object_get(object, name ? name : FROM_PAYLOAD_COLUMN))
+		return from_damaged(scan, offset, "no path of a file");
+	return name ? row_no_column(scan, offset, name) : row_no_paths(scan, offset, false);
 }
 
 static int take_object(struct row *row, const struct object *object)

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cmd.h"
+#include "suggest.h"
+
 #define PAYLOAD_NAME "data"
 #define SHOWN_MAX    100u /* bytes of a value in a message */
 
@@ -80,13 +83,28 @@ static void list_columns(const struct from *from, char *text, size_t size)
 				       i + 1 < from->fields.count ? "" : ")");
 }
 
+/* Case does not count, nor does a letter or two. */
+static void suggest_column(const struct from *from, struct suggest *suggest)
+{
+	for (uint32_t i = row_of_manifest(from); i < from->fields.count; i++) {
+		const char *name = from->fields.list[i].field.name;
+
+		suggest_offer(suggest, name, strlen(name));
+	}
+}
+
 static int misuse_column(struct from *from, const char *name)
 {
+	struct suggest suggest = {.word = name};
 	char list[512];
+	int ret;
 
 	list_columns(from, list, sizeof(list));
-	return from_refused(from, -EINVAL, "no column '%s' in '%s'%s", name,
-			    from->shards[0].name, list);
+	ret = from_refused(from, -EINVAL, "no column '%s' in '%s'%s", name,
+			   from->shards[0].name, list);
+	suggest_column(from, &suggest);
+	suggest_print(&suggest, "");
+	return ret;
 }
 
 int row_no_column(struct from_scan *scan, uint64_t offset, const char *name)
@@ -98,6 +116,27 @@ int row_no_column(struct from_scan *scan, uint64_t offset, const char *name)
 	if (!from->index.size)
 		from->missing = name;
 	return from_damaged(scan, offset, "there is no column '%s'", name);
+}
+
+int row_no_paths(struct from_scan *scan, uint64_t offset, bool headless)
+{
+	struct suggest suggest = {.word = FROM_PAYLOAD_COLUMN};
+	char list[512] = "";
+	int ret;
+
+	if (!headless)
+		list_columns(scan->from, list, sizeof(list));
+	ret = from_damaged(scan, offset, "there is no column '" FROM_PAYLOAD_COLUMN "'%s", list);
+	if (!ret)
+		return 0;
+	suggest_column(scan->from, &suggest);
+	if (headless)
+		cmd_hint("%s", FROM_HEADER);
+	else if (*suggest.best)
+		suggest_print(&suggest, "--payload=");
+	else
+		cmd_hint("--payload=COLUMN names the one that has the paths");
+	return ret;
 }
 
 int row_check_columns(struct from *from)
@@ -251,29 +290,33 @@ int row_names(struct row *row, const char *name, size_t name_size, const char *t
 /* ---- files --------------------------------------------------------------------- */
 
 /* Relative to where the manifest is. Return: its size; -ENAMETOOLONG. */
-static int locate(const struct from_scan *scan, const char *path, size_t size,
+static int locate(const struct from_shard *shard, const char *path, size_t size,
 		  char out[PATH_MAX])
 {
-	const char *slash = strrchr(scan->shard->path, '/');
-	const int directory = slash && *path != '/' ? (int)(slash + 1 - scan->shard->path) : 0;
-	int length = snprintf(out, PATH_MAX, "%.*s%.*s", directory, scan->shard->path, (int)size,
-			      path);
+	const char *slash = strrchr(shard->path, '/');
+	const int directory = slash && *path != '/' ? (int)(slash + 1 - shard->path) : 0;
+	int length = snprintf(out, PATH_MAX, "%.*s%.*s", directory, shard->path, (int)size, path);
 
 	return length < PATH_MAX ? length : -ENAMETOOLONG;
+}
+
+bool row_names_file(const struct from_shard *shard, const char *text, size_t size)
+{
+	char full[PATH_MAX];
+	struct stat st;
+
+	return size < PATH_MAX && (memchr(text, '.', size) || memchr(text, '/', size)) &&
+	       !memchr(text, '\0', size) && locate(shard, text, size, full) >= 0 &&
+	       stat(full, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 void row_text(struct row *row, const char *name, size_t name_size, const char *text,
 	      size_t size)
 {
 	struct from *from = row->scan->from;
-	char full[PATH_MAX];
-	struct stat st;
 
 	if (row->number || row->scan->index || *from->paths || row_of_manifest(from) ||
-	    name_size > STELE_NAME_SIZE_MAX || size >= PATH_MAX ||
-	    !(memchr(text, '.', size) || memchr(text, '/', size)) ||
-	    memchr(text, '\0', size) || locate(row->scan, text, size, full) < 0 ||
-	    stat(full, &st) < 0 || !S_ISREG(st.st_mode))
+	    name_size > STELE_NAME_SIZE_MAX || !row_names_file(row->scan->shard, text, size))
 		return;
 	memcpy(from->paths, name, name_size);
 	from->paths[name_size] = '\0';
@@ -285,7 +328,7 @@ int row_payload(struct row *row, const char *path, size_t size)
 	struct record_value value = {.kind = RECORD_FILE};
 	char full[PATH_MAX];
 	struct stat st;
-	int length = size && size < PATH_MAX ? locate(scan, path, size, full) : -ENOENT;
+	int length = size && size < PATH_MAX ? locate(scan->shard, path, size, full) : -ENOENT;
 	int ret;
 
 	if (memchr(path, '\0', size))

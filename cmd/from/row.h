@@ -11,6 +11,11 @@
 
 #include "from/scan.h"
 
+/* A hint: of a list of files, or a table, that begins with the first of them. */
+#define FROM_HEADER                                                          \
+	"the first line has to name the columns: put one such as 'path' or 'path,label' in " \
+	"front, and --from=manifest takes the files"
+
 struct row {
 	struct from_scan *scan;
 	uint64_t number;  /* in the shard */
@@ -39,6 +44,8 @@ enum row_role row_role(struct from *from, const char *name, size_t size);
  * -EINVAL (said): none had it so far; else as from_damaged().
  */
 int row_no_column(struct from_scan *scan, uint64_t offset, const char *name);
+/* A manifest has no column of paths; headless: its first line names a file. Return: the same. */
+int row_no_paths(struct from_scan *scan, uint64_t offset, bool headless);
 /* When there are no more samples: was each there? Return: 0; -EINVAL (said). */
 int row_check_columns(struct from *from);
 /* Is it a manifest's? */
@@ -56,6 +63,8 @@ int row_class(struct row *row, const char *name, size_t name_size, const char *t
 /* The same, of ROW_NAMES. */
 int row_names(struct row *row, const char *name, size_t name_size, const char *text,
 	      size_t size);
+/* Is it the path of a file, from where the shard is? */
+bool row_names_file(const struct from_shard *shard, const char *text, size_t size);
 /*
  * Note that the column names files, if this value of the first row does: then the table may be
  * meant to be a manifest.

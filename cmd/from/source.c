@@ -5,9 +5,11 @@
 #include "from/source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include "from/lmdb.h"
 #include "from/names.h"
 #include "from/read.h"
+#include "from/row.h"
 #include "libarchive.h"
 #include "parse.h"
 #include "text.h"
@@ -109,6 +112,20 @@ int from_refuse_image(const char *source, const char *path)
 	return -EMEDIUMTYPE;
 }
 
+/* Does it begin with the path of a file, on a line of its own? */
+static bool lists_files(const struct from_shard *shard)
+{
+	FILE *file = shard->regular ? fopen(shard->path, "re") : NULL;
+	char line[PATH_MAX + 2];
+	bool lists = false;
+
+	if (file && fgets(line, sizeof(line), file))
+		lists = row_names_file(shard, line, strcspn(line, "\r\n"));
+	if (file)
+		fclose(file);
+	return lists;
+}
+
 static int unknown(struct from *from, const struct from_shard *shard)
 {
 	const char *format;
@@ -130,7 +147,11 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",
 		    shard->name, from_parse("", &format));
-	cmd_hint("of single files, such as pictures, name the directory; unpack what is a zip");
+	if (lists_files(shard))
+		cmd_hint("%s", FROM_HEADER);
+	else
+		cmd_hint("of single files, such as pictures, name the directory; unpack what is a "
+			 "zip");
 	return -EMEDIUMTYPE;
 }
 
@@ -546,20 +567,36 @@ void from_warn_keys(const struct from *from)
 		cmd_hint("the column 'key', or --key=COLUMN, gives samples other keys");
 }
 
+/* One that would have been that of the keys in lower case. NULL: there is none. */
+static const char *likely_key(const struct from *from)
+{
+	const bool numbers = from->keys == FROM_KEYS_NUMBERS && from->format->options & FROM_KEY;
+
+	for (uint32_t i = 0; numbers && i < from->fields.count; i++)
+		if (!strcasecmp(from->fields.list[i].field.name, FROM_KEY_COLUMN))
+			return from->fields.list[i].field.name;
+	return NULL;
+}
+
 void from_hint(const struct from *from)
 {
 	const char *paths = from ? from->paths : "";
 	const bool payload = strcmp(paths, FROM_PAYLOAD_COLUMN) != 0;
+	const char *key = from ? likely_key(from) : NULL;
 
 	if (from && from->parser)
 		cmd_hint("a sample is stored as the bytes that it is, and can be parsed: %s makes "
 			 "fields of what it consists of", from->parser);
+	if (key && !*paths)
+		cmd_hint("keys are numbers: --key=%s takes them from the column '%s'", key, key);
 	if (!from || from->opts.format)
 		return;
 	if (from->members_share)
 		cmd_hint("each member is a sample by itself: --from=webdataset makes one sample of "
 			 "those that have a name in common");
-	if (*paths)
+	if (*paths && row_names_file(from->shards, paths, strlen(paths)))
+		cmd_hint("%s", FROM_HEADER);
+	else if (*paths)
 		cmd_hint("the column '%s' names files, and the samples are only rows: "
 			 "--from=manifest%s%s takes the files", paths,
 			 payload ? " --payload=" : "", payload ? paths : "");

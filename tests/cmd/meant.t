@@ -179,6 +179,39 @@ is "src/c.jpg" "$(stele ls m6.stele)" "what is said does it"
 printf 'text,n\nsrc,1\nno/such.jpg,2\n' >t.csv
 hints "" "text that names no file" build t.csv t.stele
 
+header="the first line has to name the columns: put one such as 'path' or 'path,label' in front, \
+and --from=manifest takes the files"
+printf 'src/a.jpg\nsrc/b.jpg\n' >list.txt
+printf 'src/a.jpg,cat\nsrc/b.jpg,dog\n' >list.csv
+hints "$header" "a list without a header" build list.txt l1.stele
+hints "$header" "whose format is named" build --from=manifest list.txt l1.stele
+is "stele: 'list.txt' at byte 0: there is no column 'path'" "$(grep column.*path\'$ <<<"$err")" \
+	"it has no names"
+hints "$header" "a table without one" build list.csv l1.stele
+ok "whose first row is taken for it" \
+	grep -q "where 'src/a.jpg' is the name of a column, is taken for the header" <<<"$err"
+(echo path && cat list.txt) >list2.txt
+stele build -q --from=manifest list2.txt l2.stele
+is "src/a.jpg src/b.jpg" "$(stele ls l2.stele | sort | xargs)" "what is said does it"
+printf 'Path,a\nsrc/a.jpg,1\n' >upper.csv
+printf '{"Path":"src/a.jpg"}\n' >upper.jsonl
+hints "did you mean '--payload=Path'?" "a column in upper case" \
+	build --from=manifest upper.csv l3.stele
+hints "did you mean '--payload=Path'?" "of JSON" build --from=manifest upper.jsonl l3.stele
+is "stele: 'upper.jsonl' at byte 0: there is no column 'path' (there are 'Path')" "${err%%$'\n'*}" \
+	"which are listed"
+hints "--payload=COLUMN names the one that has the paths" "no such column" \
+	build --from=manifest t.csv l3.stele
+
+# ---- a column of keys ----
+
+printf 'Key,a\nx,1\n' >k.csv
+hints "did you mean 'Key'?" "one in upper case" build --key=key k.csv k1.stele
+hints "keys are numbers: --key=Key takes them from the column 'Key'" "which no option names" \
+	build k.csv k1.stele
+hints "" "which one does" build --key=Key k.csv k2.stele
+is x "$(stele ls k2.stele)" "what is said does it"
+
 # ---- a header ----
 
 # warns WANTED DESCRIPTION CSV
