@@ -54,8 +54,24 @@ int stele_labels_record(struct stele_labels *labels,
 	return 0;
 }
 
-void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir)
+/* What comes in any order leaves the same message; without memory it has no example. */
+static void keep_first(char **first, const char *key, size_t key_size)
 {
+	char *copy;
+
+	if (*first && stele_key_compare(*first, strlen(*first), key, key_size) <= 0)
+		return;
+	copy = strndup(key, key_size);
+	if (!copy)
+		return;
+	free(*first);
+	*first = copy;
+}
+
+void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir,
+			const char *key, size_t key_size)
+{
+	keep_first(dir ? &dir->first : &labels->first_at_top, key, key_size);
 	if (dir)
 		dir->samples++;
 	else
@@ -208,7 +224,7 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 	}
 }
 
-/* The class that the samples of a directory belong to; NULL: none. */
+/* The class that the samples of a directory belong to; NULL: none, as of "a//1" between slashes. */
 static const struct stele_label_dir *class_of(const struct stele_labels *labels,
 					      const struct stele_label_dir *dir)
 {
@@ -216,19 +232,31 @@ static const struct stele_label_dir *class_of(const struct stele_labels *labels,
 	    !in_split(dir))
 		return NULL;
 	if (labels->level == STELE_LABEL_FROM_PARENT)
-		return dir;
+		return *dir->name ? dir : NULL;
 	while (dir && dir->level > labels->level)
 		dir = dir->parent;
-	return dir && dir->level == labels->level ? dir : NULL;
+	return dir && dir->level == labels->level && *dir->name ? dir : NULL;
 }
 
-static uint64_t count_without_class(const struct stele_labels *labels)
+static const char *earlier(const char *a, const char *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return stele_key_compare(a, strlen(a), b, strlen(b)) <= 0 ? a : b;
+}
+
+/* *first: the key of one; NULL: it is not known. */
+static uint64_t count_without_class(const struct stele_labels *labels, const char **first)
 {
 	uint64_t count = labels->at_top;
 
-	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
-		if (d->samples && !class_of(labels, d))
-			count += d->samples;
+	*first = labels->first_at_top;
+	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next) {
+		if (!d->samples || class_of(labels, d))
+			continue;
+		count += d->samples;
+		*first = earlier(*first, d->first);
+	}
 	return count;
 }
 
@@ -307,14 +335,16 @@ static int find_all_names(struct stele_labels *labels)
 
 static void warn(const struct stele_labels *labels, const struct stele_log *log)
 {
-	const uint64_t count = count_without_class(labels);
+	const char *first;
+	const uint64_t count = count_without_class(labels, &first);
+	char text[STELE_QUOTE_SIZE];
 
-	if (count)
-		stele_log_warning(log,
-				  "label %" PRIi64 " for %" PRIu64 " sample%s "
-				  "outside of all class directories",
-				  STELE_NO_CLASS, count,
-				  count == 1 ? "" : "s");
+	if (!count)
+		return;
+	stele_source_quote(first ? first : "", first ? strlen(first) : 0, text);
+	stele_log_warning(log, "label %" PRIi64 " for %" PRIu64 " sample%s outside of all class "
+			  "directories, such as '%s'", STELE_NO_CLASS, count,
+			  count == 1 ? "" : "s", text);
 }
 
 /* Which fields there are, and their names. */
@@ -455,8 +485,10 @@ void stele_labels_release(struct stele_labels *labels)
 		struct stele_label_dir *dir = labels->dirs;
 
 		labels->dirs = dir->next;
+		free(dir->first);
 		free(dir);
 	}
+	free(labels->first_at_top);
 	free(labels->classes.list);
 	free(labels->splits.list);
 	memset(labels, 0, sizeof(*labels));

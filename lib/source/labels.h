@@ -19,6 +19,7 @@ struct stele_label_dir {
 	uint32_t level;	 /* 1: right at the top */
 	bool used;	 /* since the choice: holds samples at any depth */
 	uint64_t samples; /* in it, and in none that is recorded below it */
+	char *first; /* owned; the first key of these, in order; NULL: not known */
 	char name[];
 };
 
@@ -32,6 +33,7 @@ struct stele_labels {
 	uint32_t from; /* enum stele_label_from */
 	struct stele_label_dir *dirs; /* owned; the latest first */
 	uint64_t at_top; /* samples in none that is recorded */
+	char *first_at_top; /* as of a directory */
 	/* Since the choice. */
 	uint32_t level; /* of classes, or STELE_LABEL_FROM_PARENT */
 	bool has_label, has_split;
@@ -45,8 +47,9 @@ struct stele_labels {
 int stele_labels_record(struct stele_labels *labels,
 			struct stele_label_dir *parent, uint32_t level,
 			const char *name, struct stele_label_dir **dir);
-/* A sample lies in `dir`. */
-void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir);
+/* A sample with this key lies in `dir`. */
+void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir,
+			const char *key, size_t key_size);
 
 #define STELE_LABELS_FIELDS_MAX 3 /* data, label, split: as many as there are */
 /*

@@ -83,6 +83,7 @@ static int enter(struct paths *paths, uint32_t level, const char *name,
 
 static int record(struct paths *paths, const char *key, size_t size)
 {
+	const char *const whole = key, *const end = key + size;
 	struct stele_label_dir *dir = NULL;
 	const char *slash;
 	uint32_t level = 1;
@@ -96,7 +97,7 @@ static int record(struct paths *paths, const char *key, size_t size)
 		size -= taken + 1;
 	}
 	if (!ret)
-		stele_labels_count(&paths->labels, dir);
+		stele_labels_count(&paths->labels, dir, whole, (size_t)(end - whole));
 	return ret;
 }
 

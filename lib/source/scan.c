@@ -221,7 +221,7 @@ static int tell_entry(struct scan *scan, const struct pending *what,
 		return -ENAMETOOLONG;
 	}
 	pthread_mutex_lock(&scan->sink_lock);
-	stele_labels_count(&directory->labels, what->dir);
+	stele_labels_count(&directory->labels, what->dir, what->path, what->size);
 	ret = scan->sink->entry(scan->sink->user, &entry);
 	pthread_mutex_unlock(&scan->sink_lock);
 	return ret;

@@ -45,7 +45,8 @@ tree train/a/1 test/1 test/2
 built
 is "test/1:label=-1:split=0 test/2:label=-1:split=0 train/a/1:label=0:split=1" \
 	"$(seen)" "a test set need not have classes"
-ok "which is said" grep -q "label -1 for 2 samples outside of all class directories" <<<"$err"
+without="stele: warning: label -1 for"
+is "$without 2 samples outside of all class directories, such as 'test/1'" "$err" "which is said"
 
 tree train/a/1 val/b/1 notes/how/1 README
 built
@@ -63,7 +64,7 @@ tree a/1 a/2 b/1 README
 built
 is "README:label=-1 a/1:label=0 a/2:label=0 b/1:label=1" "$(seen)" \
 	"a stray file does not cost the others their labels"
-ok "which is said" grep -q "label -1 for 1 sample outside" <<<"$err"
+is "$without 1 sample outside of all class directories, such as 'README'" "$err" "which is said"
 tree a/1 1 2
 built
 is "1 2 a/1" "$(seen)" "a flat tree with a stray directory has none"
@@ -83,6 +84,23 @@ built --label-from=none
 is "train/big/cat/1 val/3 val/small/cat/2" "$(seen)" "none"
 run stele build --label-from=256 "$tmp/src" "$image"
 is 2 "$status" "no such level"
+
+# ---- a name of no bytes, which archives may have ----
+
+tree a/x/1 a/y/2
+built --label-from=2
+tree a/x/1 a/y/2 b/y/3 b/x/4
+tar -cf "$tmp/m.tar" -C "$tmp/src" --transform='s|^b/[xy]|b/|' a b
+run stele append --label-from=2 "$tmp/m.tar" "$image@v2"
+is "0 $without 2 samples outside of all class directories, such as 'b//3'" \
+	"$status $(grep warning..label <<<"$err")" "append: it is no class, which is said"
+is "a/x/1:label=0 a/y/2:label=1 b//3:label=-1 b//4:label=-1" "$(seen @v2)" "and seen"
+for level in 2 parent; do
+	run stele build --force --label-from=$level "$tmp/m.tar" "$image"
+	is "0 $without 2 samples outside of all class directories, such as 'b//3'" \
+		"$status $(grep warning..label <<<"$err")" "build: level $level"
+	is "a/x/1:label=0 a/y/2:label=1 b//3:label=-1 b//4:label=-1" "$(seen)" "and seen"
+done
 
 # ---- append ----
 
