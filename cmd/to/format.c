@@ -117,6 +117,16 @@ static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t c
 	return to->format == TO_WEBDATASET || to->format == TO_EXAMPLE ? 0 : take_field(to, ds);
 }
 
+/* Who reads an Example expects integers there. */
+static void warn_classes(const struct to *to)
+{
+	for (uint32_t i = 0; i < to->field_count; i++)
+		if (to->fields[i].name_count)
+			cmd_message("warning: field '%s' has classes, of which an Example gets the "
+				    "numbers without the names, which 'stele info' lists",
+				    to->fields[i].name);
+}
+
 int to_open(struct to *to, struct stele_dataset *ds)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
@@ -127,6 +137,8 @@ int to_open(struct to *to, struct stele_dataset *ds)
 	if (to->format == TO_TAR && !to->field)
 		return 0;
 	error = read_fields(to, ds, info.field_count);
+	if (!error && to->format == TO_EXAMPLE && !to->quiet)
+		warn_classes(to);
 	return !error && to->format == TO_LMDB ? lmdb_begin(to, ds) : error;
 }
 

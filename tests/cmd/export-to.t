@@ -182,6 +182,13 @@ is "0 2 x z" "$status $(wc -l <<<"$err") $(sed -n "s/.*warning: field '\(.\)' is
 	<<<"$err" | xargs)" "Examples: what is rounded is said once a field" || diag "$err"
 run stele export -fq --to=tfrecord --example "$tmp/b" "$tmp/r.tfrecord"
 is "0 " "$status $err" "not with -q"
+printf '%s\n' '{"label":"cat","n":1}' '{"label":"dog","n":2}' >"$tmp/classes.jsonl"
+must stele build -fq "$tmp/classes.jsonl" "$tmp/b"
+run stele export -f --to=tfrecord --example "$tmp/b" "$tmp/r.tfrecord"
+is "0 stele: warning: field 'label' has classes, of which an Example gets the numbers without the \
+names, which 'stele info' lists" "$status $err" "Examples: names of classes that are lost are said"
+run stele export -fq --to=tfrecord --example "$tmp/b" "$tmp/r.tfrecord"
+is "0 " "$status $err" "not with -q, either"
 run stele export --to=tfrecord "$tmp/a" "$tmp/e.tfrecord"
 is 1 "$status" "several fields want --example"
 ok "says so" grep -q "samples have the fields '.*', '.*' (--field takes one, --example all)" \
