@@ -331,3 +331,16 @@ char *text_base64(const char *bytes, size_t size)
 		*to = '\0';
 	return out;
 }
+
+void text_list(char list[TEXT_LIST_SIZE], const char *name)
+{
+	static const char more[] = ", ...";
+	const size_t at = strlen(list);
+
+	if (at >= 3 && !strcmp(list + at - 3, "...")) /* of a name a quote is the end */
+		return;
+	if (at + strlen(name) + strlen(", ''") + sizeof(more) > TEXT_LIST_SIZE)
+		strcpy(list + at, at ? more : "...");
+	else
+		sprintf(list + at, "%s'%s'", at ? ", " : "", name);
+}

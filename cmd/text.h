@@ -62,5 +62,8 @@ char *text_replace(const char *key, size_t size, bool *exact);
 char *text_base64(const char *bytes, size_t size);
 /* The same but for backslashes, as much as `room` has, at least 6 bytes. */
 void text_show(char *out, size_t room, const char *text);
+/* Names for a message: "'a', 'b', ...", as many as there is room for. Begins as "". */
+#define TEXT_LIST_SIZE 512u
+void text_list(char list[TEXT_LIST_SIZE], const char *name);
 
 #endif

@@ -48,8 +48,9 @@ int arrays_found(struct arrays *arrays, uint64_t chosen)
 		const size_t size = strcspn(at, ",");
 
 		if (!(chosen & bit))
-			return from_refused(arrays->scan->from, -EINVAL, "no array '%.*s' in '%s'",
-					   (int)size, at, arrays->scan->shard->name);
+			return from_refused(arrays->scan->from, -EINVAL,
+					    "no array '%.*s' in '%s' (there are %s)", (int)size,
+					    at, arrays->scan->shard->name, arrays->names);
 		at = at[size] ? at + size + 1 : NULL;
 	}
 	return arrays->count ? 0 : from_damaged(arrays->scan, 0, "no arrays");

@@ -10,6 +10,7 @@
 
 #include "from/npy.h"
 #include "from/row.h"
+#include "text.h"
 
 struct archive;
 struct zip_end;
@@ -33,6 +34,7 @@ struct arrays {
 	uint8_t *buffer;      /* 64 KiB */
 	struct array list[STELE_FIELDS_MAX];
 	uint32_t count;
+	char names[TEXT_LIST_SIZE]; /* of all that there are, chosen or not */
 	uint64_t rows;
 	struct row row;
 };

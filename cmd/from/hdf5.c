@@ -210,7 +210,7 @@ static int take_warning(struct hdf5 *hdf5, size_t size)
 static int take_frame(struct hdf5 *hdf5, const struct hdf5_frame *frame)
 {
 	struct from_scan *scan = hdf5->arrays->scan;
-	uint64_t chosen;
+	struct hdf5_end end;
 	int ret;
 
 	switch (frame->kind) {
@@ -225,8 +225,10 @@ static int take_frame(struct hdf5 *hdf5, const struct hdf5_frame *frame)
 		return take_warning(hdf5, frame->size);
 	default: /* HDF5_END */
 		finish_array(hdf5);
-		memcpy(&chosen, hdf5->data, sizeof(chosen));
-		ret = arrays_found(hdf5->arrays, chosen);
+		memcpy(&end, hdf5->data, sizeof(end));
+		end.names[sizeof(end.names) - 1] = '\0';
+		strcpy(hdf5->arrays->names, end.names);
+		ret = arrays_found(hdf5->arrays, end.chosen);
 		return ret ? ret : 1;
 	}
 }

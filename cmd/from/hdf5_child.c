@@ -43,7 +43,7 @@ struct dataset {
 struct child {
 	int pipe;
 	const char *chosen;
-	uint64_t found;
+	struct hdf5_end end;
 	uint32_t links;
 	struct dataset *list[STELE_FIELDS_MAX];
 	uint32_t count;
@@ -303,10 +303,11 @@ static bool has_rows(hid_t id)
 
 static void take_dataset(struct child *child, hid_t id, const char *path)
 {
-	const char *name = arrays_choose(child->chosen, path, &child->found);
+	const char *name = arrays_choose(child->chosen, path, &child->end.chosen);
 	struct dataset *d;
 	const char *wrong;
 
+	text_list(child->end.names, path);
 	if (!name || child->full)
 		return;
 	if (!has_rows(id)) {
@@ -582,5 +583,5 @@ void hdf5_child(const char *path, const char *chosen, int pipe)
 		if (!d->array.placed)
 			read_dataset(&child, d, file);
 	}
-	say(&child, HDF5_END, &child.found, sizeof(child.found));
+	say(&child, HDF5_END, &child.end, sizeof(child.end));
 }

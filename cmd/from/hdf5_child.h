@@ -9,6 +9,7 @@
 #define STELE_CMD_FROM_HDF5_CHILD_H
 
 #include "from/npy.h"
+#include "text.h"
 
 #include <stdbool.h>
 
@@ -21,7 +22,7 @@ enum hdf5_kind {
 	HDF5_DATA,   /* bytes of the array, up to HDF5_FRAME_MAX */
 	HDF5_DAMAGE, /* text: of the array, or of the file if there was none */
 	HDF5_WARNING,
-	HDF5_END, /* a u64: the names of --arrays that were found */
+	HDF5_END, /* struct hdf5_end */
 };
 
 struct hdf5_frame {
@@ -33,6 +34,11 @@ struct hdf5_array {
 	struct npy npy;
 	uint64_t offset; /* in the file, if `placed` */
 	bool varies, placed;
+};
+
+struct hdf5_end {
+	uint64_t chosen; /* the names of --arrays that were found: a bit each */
+	char names[TEXT_LIST_SIZE]; /* as of struct arrays */
 };
 
 /* All of the file, or what `chosen`, of --arrays, takes. The library is loaded. */

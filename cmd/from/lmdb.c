@@ -24,6 +24,7 @@
 
 #include "from/datum.h"
 #include "liblmdb.h"
+#include "text.h"
 
 #define DATA_NAME   "data.mdb"
 #define META_OFFSET 16u /* of the header of a page */
@@ -35,6 +36,7 @@
 #define META_PAGE   (META_OFFSET + 24u)  /* the size of pages */
 #define PAGE_SIZE_MIN 256u
 #define PAGE_SIZE_MAX 65536u
+#define DATABASES_LOOK 10000u /* entries */
 #define DATABASE_SIZE 48u /* of a value that is a named database */
 
 struct lmdb {
@@ -163,9 +165,6 @@ static int guarded(struct lmdb *lmdb, lmdb_fn fn)
 /* What failed, if it is a return of LMDB. Return: 0: skipped; negative errno (said). */
 static int failed(struct from_scan *scan, uint64_t offset, int error)
 {
-	if (error == MDB_NOTFOUND)
-		return from_refused(scan->from, -EINVAL, "no database '%s' in '%s'",
-				   scan->from->opts.database, scan->shard->name);
 	if (error > 0 && error != EINVAL)
 		return from_cannot_read(scan, -error);
 	if (error == EINVAL) /* of a map whose size was read */
@@ -373,20 +372,26 @@ static int open_named(struct lmdb *lmdb)
 }
 
 /* Values of the unnamed database may be others, by their names. */
-static bool is_database(struct from_scan *scan, struct lmdb *lmdb, uint64_t offset)
+static bool names_database(struct lmdb *lmdb, char name[STELE_KEY_SIZE_MAX + 1])
 {
-	char name[STELE_KEY_SIZE_MAX + 1], text[STELE_KEY_SIZE_MAX + 100];
 	int ret;
 
 	if (lmdb->database || lmdb->value.mv_size != DATABASE_SIZE ||
-	    lmdb->key.mv_size >= sizeof(name))
+	    lmdb->key.mv_size > STELE_KEY_SIZE_MAX)
 		return false;
 	memcpy(name, lmdb->key.mv_data, lmdb->key.mv_size);
 	name[lmdb->key.mv_size] = '\0';
 	lmdb->database = name;
 	ret = guarded(lmdb, open_named);
 	lmdb->database = NULL;
-	if (ret)
+	return !ret;
+}
+
+static bool is_database(struct from_scan *scan, struct lmdb *lmdb, uint64_t offset)
+{
+	char name[STELE_KEY_SIZE_MAX + 1], text[STELE_KEY_SIZE_MAX + 100];
+
+	if (!names_database(lmdb, name))
 		return false;
 	snprintf(text, sizeof(text), "the database '%s' is left out (--database takes it)", name);
 	from_warn(scan, offset, text);
@@ -452,6 +457,26 @@ static int take_entries(struct from_scan *scan, struct lmdb *lmdb)
 
 /* ---- shards ------------------------------------------------------------------- */
 
+/* What there is instead, among the first of the entries: there may be millions. */
+static int no_database(struct from_scan *scan, struct lmdb *lmdb)
+{
+	char list[TEXT_LIST_SIZE] = "", name[STELE_KEY_SIZE_MAX + 1];
+	const char *wanted = lmdb->database;
+	unsigned int left = DATABASES_LOOK;
+	int error;
+
+	lmdb->database = NULL;
+	error = guarded(lmdb, open_cursor);
+	while (!error && left-- && !(error = guarded(lmdb, next)))
+		if (names_database(lmdb, name))
+			text_list(list, name);
+	if (!*list && error == MDB_NOTFOUND)
+		return from_refused(scan->from, -EINVAL, "no database '%s' in '%s' (there is only "
+				    "the one without a name)", wanted, scan->shard->name);
+	return from_refused(scan->from, -EINVAL, "no database '%s' in '%s'%s%s%s", wanted,
+			    scan->shard->name, *list ? " (there are " : "", list, *list ? ")" : "");
+}
+
 static int scan_snapshot(struct from_scan *scan, struct lmdb *lmdb)
 {
 	int error = guarded(lmdb, begin);
@@ -464,6 +489,9 @@ static int scan_snapshot(struct from_scan *scan, struct lmdb *lmdb)
 		return ret;
 	lmdb->database = scan->from->opts.database;
 	error = guarded(lmdb, open_cursor);
+	/* INCOMPATIBLE: a key of that name has another value. */
+	if (lmdb->database && (error == MDB_NOTFOUND || error == MDB_INCOMPATIBLE))
+		return no_database(scan, lmdb);
 	return error ? failed(scan, 0, error) : take_entries(scan, lmdb);
 }
 

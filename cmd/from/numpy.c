@@ -240,6 +240,7 @@ static int take_member(struct arrays *arrays, struct archive_entry *entry,
 				    "'%s' is not the name of an array", path);
 	memcpy(array->name, path, size - 4);
 	array->name[size - 4] = '\0';
+	text_list(arrays->names, array->name);
 	if (!arrays_choose(arrays->scan->from->opts.arrays, array->name, chosen))
 		return 0;
 	return take_array(arrays, array);

@@ -92,9 +92,13 @@ built --arrays=test/y,test/x "$tmp/splits.h5"
 is "0 3 test_x:f32[2] test_y:i64" "$status $(field "$out" .samples) $(types)" "--arrays: arrays" ||
 	diag "$err"
 built --arrays=test,none "$tmp/splits.h5"
-misused "no array 'none' in '$tmp/splits.h5'" "--arrays: one that is not there"
+misused "no array 'none' in '$tmp/splits.h5' (there are 'test/x', 'test/y', 'train/x', 'train/y')" \
+	"--arrays: one that is not there"
 built --arrays=label,word tests/fixture/from/arrays.npz
 is "0 label:i64 word:utf8" "$status $(types)" "--arrays: of npz" || diag "$err"
+built --arrays=none tests/fixture/from/arrays.npz
+misused "no array 'none' in 'tests/fixture/from/arrays.npz' (there are 'image', 'label', 'half', \
+'score', 'word', 'raw', 'flag', 'big')" "of npz, too"
 built --arrays=x tests/fixture/from/rows.npy
 is 2 "$status" "--arrays: of what has none"
 

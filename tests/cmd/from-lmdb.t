@@ -64,7 +64,12 @@ built --from=lmdb "$tmp/none"
 is "1 stele: the directory '$tmp/none' has no environment of LMDB ('data.mdb')" "$status $err" \
 	"a directory without one"
 built --database=none "$tmp/named.lmdb"
-misused "no database 'none' in '$tmp/named.lmdb'" "no such database"
+misused "no database 'none' in '$tmp/named.lmdb' (there are 'ints', 'train')" "no such database"
+built --database=meta "$tmp/named.lmdb"
+misused "no database 'meta' in '$tmp/named.lmdb' (there are 'ints', 'train')" "a key is none"
+built --database=none "$tmp/datum"
+misused "no database 'none' in '$tmp/datum/data.mdb' (there is only the one without a name)" \
+	"nor has it any"
 built --database=x "$tmp/wanted"
 is 2 "$status" "--database is for LMDB"
 

@@ -127,6 +127,12 @@ zip_of() {
 		print $out, $list, "PK\5\6", pack "v4 V2 v", 0, 0, $count, $count,
 			length $list, length $out, 0;' "$@"
 }
+many=()
+for n in {10..73}; do many+=("long-name-of-array-$n.npy" "$rows"); done
+zip_of "${many[@]}" >"$tmp/many.npz"
+built --arrays=none "$tmp/many.npz"
+some=$(printf "'long-name-of-array-%d', " {10..29})
+misused "no array 'none' in '$tmp/many.npz' (there are $some...)" "some of many arrays are named"
 zip_of a.npy "$rows" b.npy "$rows" >"$tmp/stored.npz"
 built "$tmp/stored.npz"
 is "0 5 a:f32[2,3] b:f32[2,3]" "$status $(field "$out" .samples) $(types)" ".npz: stored" ||
