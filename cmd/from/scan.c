@@ -478,17 +478,22 @@ static int read_shard(struct from_scan *scan)
 	return from_changed(scan, scan->shard->name);
 }
 
-/* A shard without samples: an image is none; zeros, as a crash leaves them, are worth a word. */
-static int judge_empty(const struct from_scan *scan)
+int from_no_image(const struct from_scan *scan)
 {
-	struct from *from = scan->from;
 	const char *name = scan->shard->name;
 	int ret = scan->shard->regular ? from_refuse_image(name, name) : 0;
 
-	if (ret)
-		from->complained = true;
-	else if (from->shard_count > 1)
-		cmd_message("warning: '%s' has no samples", name);
+	scan->from->complained |= ret != 0;
+	return ret;
+}
+
+/* A shard without samples: zeros, as a crash leaves them, are worth a word. */
+static int judge_empty(const struct from_scan *scan)
+{
+	int ret = from_no_image(scan);
+
+	if (!ret && scan->from->shard_count > 1)
+		cmd_message("warning: '%s' has no samples", scan->shard->name);
 	return ret;
 }
 

@@ -155,6 +155,9 @@ int from_record(struct from_scan *scan, const char *key, size_t key_size,
 int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
 	      const char *key, size_t key_size);
 
+/* Is it one of Stele, which begins with zeros? Return: 0; negative errno (said). */
+int from_no_image(const struct from_scan *scan);
+
 /*
  * Something is wrong with the shard at `offset`, of its bytes when they are decompressed.
  * Return: 0: it is skipped, and reported; -EBADMSG, or -ETXTBSY if it has changed (said).

@@ -15,6 +15,7 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libarchive.h"
 #include "text.h"
@@ -294,6 +295,14 @@ static uint64_t header_position(const struct from_scan *scan)
 	return at > 0 ? (uint64_t)at : 0;
 }
 
+/* Hand on what was reported, for whoever has other members of the sample. */
+static int hand_on_lost(struct from_scan *scan, struct tar_member *member, tar_member_fn fn,
+			int reported)
+{
+	member->lost = true;
+	return reported ? reported : fn(scan, member);
+}
+
 static int take_file(struct from_scan *scan, struct archive_entry *entry,
 		     struct tar_member *member, tar_member_fn fn)
 {
@@ -302,8 +311,8 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 	char bytes[TEXT_SIZE];
 
 	if (size < 0 || !libarchive.archive_entry_size_is_set(entry))
-		return from_damaged(scan, member->offset, "'%s' has no size",
-				    member->path);
+		return hand_on_lost(scan, member, fn, from_damaged(
+			scan, member->offset, "'%s' has no size", member->path));
 	member->size = (uint64_t)size;
 	member->sparse = libarchive.archive_entry_sparse_count(entry) > 0;
 	if (member->sparse)
@@ -311,9 +320,10 @@ static int take_file(struct from_scan *scan, struct archive_entry *entry,
 	if (!from_is_plain(scan) || member->sparse)
 		return fn(scan, member);
 	if (begin > scan->shard->size || member->size > scan->shard->size - begin)
-		return from_damaged(scan, member->offset,
-				    "'%s' is cut short: it has %s, and not all is there",
-				    member->path, text_counted(bytes, member->size, "byte"));
+		return hand_on_lost(scan, member, fn, from_damaged(
+			scan, member->offset,
+			"'%s' is cut short: it has %s, and not all is there",
+			member->path, text_counted(bytes, member->size, "byte")));
 	member->place = from_place(scan, begin);
 	scan->reader->begin = member->offset;
 	scan->reader->end = begin + (member->size + BLOCK_SIZE - 1) / BLOCK_SIZE * BLOCK_SIZE;
@@ -334,29 +344,56 @@ static int take_entry(struct from_scan *scan, struct archive_entry *entry,
 	member.path = from_below(path);
 	member.path_size = strlen(member.path);
 	if (link)
-		return from_damaged(scan, member.offset,
-				    "'%s' is a hard link to '%s', which has the bytes "
-				    "(tar --hard-dereference stores them with both)",
-				    member.path, from_below(link));
+		return hand_on_lost(scan, &member, fn, from_damaged(
+			scan, member.offset,
+			"'%s' is a hard link to '%s', which has the bytes "
+			"(tar --hard-dereference stores them with both)",
+			member.path, from_below(link)));
 	switch (libarchive.archive_entry_filetype(entry)) {
 	case AE_IFREG:
 		return take_file(scan, entry, &member, fn);
 	case AE_IFDIR:
 		return 0;
 	case AE_IFLNK:
-		return from_skip(scan, STELE_SKIP_SYMLINK, member.path,
-				 member.path_size);
+		member.skip = STELE_SKIP_SYMLINK;
+		return fn(scan, &member);
 	default:
-		return from_skip(scan, STELE_SKIP_SPECIAL, member.path,
-				 member.path_size);
+		member.skip = STELE_SKIP_SPECIAL;
+		return fn(scan, &member);
 	}
 }
 
+/* A device may have held something else before, and a tape has more behind the archive. */
+static bool ends_anywhere(const struct from_scan *scan)
+{
+	struct stat st;
+
+	return !fstat(scan->input.fd, &st) && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
+/* Behind the end is something else than zeros. */
+static int judge_rest(struct from_scan *scan, uint64_t end, bool alone)
+{
+	int ret = end <= 2 * BLOCK_SIZE ? from_no_image(scan) : 0;
+
+	if (ret)
+		return ret;
+	if (alone)
+		return from_damaged(scan, end - BLOCK_SIZE, "a block of zeros, behind which the "
+				    "archive goes on: something is missing");
+	if (!ends_anywhere(scan))
+		return from_damaged(scan, end, "something follows the end of the archive: it is "
+				    "two archives, or something is missing");
+	from_warn(scan, end, "what is behind the end of the archive is ignored");
+	return 0;
+}
+
 /*
- * Behind the end is padding. Of anything else, such as another archive, nothing is taken.
- * What is compressed is read to its end, where its checksum is.
+ * Behind the end is padding. If there is anything else, it may be no end: zeros that took the
+ * place of a header look the same. What is compressed is read to its end, where its
+ * checksum is.
  */
-static int check_rest(struct from_scan *scan, uint64_t end)
+static int check_rest(struct from_scan *scan, uint64_t end, bool alone)
 {
 	struct tar_reader *tar = scan->reader;
 	const uint64_t left = tar->at > end ? tar->at - end : 0;
@@ -369,22 +406,22 @@ static int check_rest(struct from_scan *scan, uint64_t end)
 		if (got > 0 && padding)
 			padding = input_is_zero(tar->buffer, (size_t)got);
 	}
-	if (!padding)
-		from_warn(scan, end, "what is behind the end of the archive is ignored");
 	if (got == -EBADMSG)
 		return from_damaged(scan, end, "%s", input_why(&scan->input));
-	return got < 0 ? from_cannot_read(scan, (int)got) : 0;
+	if (got < 0)
+		return from_cannot_read(scan, (int)got);
+	return padding ? 0 : judge_rest(scan, end, alone);
 }
 
 /* Two blocks of zeros end an archive. Without them, who knows what is missing? */
 static int check_end(struct from_scan *scan)
 {
-	const uint64_t begin = header_position(scan);
+	const uint64_t begin = header_position(scan), end = position(scan);
 
-	if (position(scan) == begin)
+	if (end == begin)
 		return from_damaged(scan, begin, "it ends without the mark of its "
 						 "end: something may be missing");
-	return check_rest(scan, position(scan));
+	return check_rest(scan, end, end - begin == BLOCK_SIZE);
 }
 
 /*
@@ -493,8 +530,13 @@ static void count_shared(struct from *from, struct tar_reader *tar, const char *
 
 static int take_sample(struct from_scan *scan, struct tar_member *member)
 {
-	int ret = tar_member_keep(scan, member);
+	int ret;
 
+	if (member->lost)
+		return 0;
+	if (member->skip)
+		return from_skip(scan, member->skip, member->path, member->path_size);
+	ret = tar_member_keep(scan, member);
 	count_shared(scan->from, scan->reader, member->path);
 	return ret || member->lost ? ret :
 				     from_sample(scan, member->path,

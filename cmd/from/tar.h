@@ -14,6 +14,7 @@ struct tar_member {
 	uint64_t size;
 	uint64_t place; /* 0: its bytes can only be read now */
 	bool sparse;
+	enum stele_skip_reason skip; /* it is no regular file; 0: it is */
 	bool lost;	/* they could not be, and that was reported */
 };
 

@@ -19,7 +19,9 @@
 struct grouping {
 	char key[STELE_KEY_SIZE_MAX];
 	size_t key_size; /* 0: none */
-	uint64_t damages; /* of the shard, when it began */
+	uint64_t damages; /* of the shard, up to the last member */
+	bool lost;	  /* some of it was reported */
+	bool unsure;	  /* what was reported may be of this sample, or of the one next to it */
 	struct record record;
 	char endings[STELE_FIELDS_MAX][FIELD_SIZE]; /* of the members that values are from */
 };
@@ -73,33 +75,39 @@ static bool split(const char *path, struct parts *parts)
 
 /* ---- samples --------------------------------------------------------------- */
 
-/* One of which something may be missing is left out, which has been reported. */
+/* One of which something may be missing is left out. */
 static int end_sample(struct from_scan *scan, struct grouping *g)
 {
 	const size_t key_size = g->key_size;
 
 	g->key_size = 0;
-	if (!key_size || scan->damages != g->damages)
+	if (!key_size || g->lost)
 		return 0;
+	if (g->unsure)
+		return from_damaged(scan, g->record.offset, "sample '%.*s': what is damaged next "
+				    "to it may be a part of it", (int)key_size, g->key);
 	return from_record(scan, g->key, key_size, &g->record);
 }
 
 static int begin_sample(struct from_scan *scan, struct grouping *g,
 			const struct tar_member *member, size_t key_size)
 {
+	const bool unsure = scan->damages - member->lost != g->damages;
 	int ret;
 
+	g->unsure |= unsure;
 	if (g->key_size == key_size && !memcmp(g->key, member->path, key_size))
 		return 0;
 	ret = end_sample(scan, g);
 	if (ret)
 		return ret;
+	g->unsure = unsure;
+	g->lost = false;
 	if (key_size > sizeof(g->key))
 		return from_damaged(scan, member->offset, "'%s': key of more than "
 				    "%d bytes", member->path, STELE_KEY_SIZE_MAX);
 	memcpy(g->key, member->path, key_size);
 	g->key_size = key_size;
-	g->damages = scan->damages;
 	g->record.count = 0;
 	g->record.offset = member->offset;
 	return 0;
@@ -163,35 +171,56 @@ static int add_value(struct from_scan *scan, struct tar_member *member, struct g
 	return 0;
 }
 
-static int take_member(struct from_scan *scan, struct tar_member *member)
+static int add_member(struct from_scan *scan, struct tar_member *member, struct grouping *g,
+		      const struct parts *parts)
 {
-	struct grouping *g = scan->user;
-	struct parts parts;
-	int field, ret;
+	int field;
 
-	if (!split(member->path, &parts))
-		return from_skip(scan, STELE_SKIP_NO_SAMPLE, member->path,
-				 member->path_size);
-	ret = begin_sample(scan, g, member, parts.key_size);
-	if (ret || !g->key_size)
-		return ret;
-	field = record_field(&scan->from->fields, parts.field,
-			     strlen(parts.field), family_of(parts.field));
+	if (member->skip)
+		return from_damaged(scan, member->offset, "'%s' is %s, which its sample would lack",
+				    member->path, member->skip == STELE_SKIP_SYMLINK ?
+				    "a symbolic link" : "no regular file");
+	field = record_field(&scan->from->fields, parts->field,
+			     strlen(parts->field), family_of(parts->field));
 	if (field == -EINVAL)
 		return from_damaged(scan, member->offset,
 				    "'%s': not a valid name of a field", member->path);
 	if (field < 0)
 		return from_too_many(scan);
-	return add_value(scan, member, g, &parts, (uint32_t)field);
+	return add_value(scan, member, g, parts, (uint32_t)field);
+}
+
+static int take_member(struct from_scan *scan, struct tar_member *member)
+{
+	struct grouping *g = scan->user;
+	struct parts parts;
+	uint64_t damages;
+	int ret;
+
+	if (!split(member->path, &parts)) {
+		g->damages += member->lost;
+		return member->lost ? 0 :
+				      from_skip(scan, member->skip ? member->skip :
+								     STELE_SKIP_NO_SAMPLE,
+						member->path, member->path_size);
+	}
+	ret = begin_sample(scan, g, member, parts.key_size);
+	damages = scan->damages;
+	if (!ret && g->key_size && !member->lost)
+		ret = add_member(scan, member, g, &parts);
+	g->lost |= member->lost || scan->damages != damages;
+	g->damages = scan->damages;
+	return ret;
 }
 
 static int webdataset_scan(struct from_scan *scan)
 {
-	struct grouping grouping = {.key_size = 0};
+	struct grouping grouping = {.damages = scan->damages};
 	int ret;
 
 	scan->user = &grouping;
 	ret = from_tar_members(scan, take_member);
+	grouping.unsure |= scan->damages != grouping.damages;
 	return ret ? ret : end_sample(scan, &grouping);
 }
 

@@ -287,13 +287,22 @@ ok "is named, with both places" grep -qE \
 	"the key 'file' twice: '.*before.tar' at byte [0-9]+, '.*odd.tgz' at byte [0-9]+, decom" \
 	<<<"$err" || diag "$err"
 cat "$tmp/x.tar" "$tmp/odd.tar" >"$tmp/two.tar"
-built "$tmp/two.tar"
-is 0 "$status" "an archive behind another one"
-ok "is warned of" grep -qE "warning: .*two.tar' at byte [0-9]+: what is behind the end" <<<"$err" ||
-	diag "$err"
 gzip -c "$tmp/two.tar" >"$tmp/two.tgz"
-built "$tmp/two.tgz"
-ok "compressed, too" grep -q "warning: .*decompressed: what is behind the end" <<<"$err" ||
+for source in two.tar two.tgz; do
+	built "$tmp/$source"
+	is 1 "$status" "an archive behind another one, $source"
+	ok "says so, $source" grep -qE \
+		"$source' at byte [0-9]+(, decompressed)?: something follows the end" <<<"$err" ||
+		diag "$err"
+	built --on-error=skip "$tmp/$source"
+	is 0 "$status" "--on-error=skip takes the first one, $source" || diag "$err"
+done
+is "$(stele ls "$tmp/wanted" | wc -l)" "$(stele ls "$image" | wc -l)" "all of it"
+loop=$(losetup -r -f --show "$tmp/two.tar") || bail losetup
+cleanup loop_drop "$loop"
+built --from=tar "$loop"
+is 0 "$status" "a device that held more before" || diag "$err"
+ok "of which is warned" grep -qE "warning: .* at byte [0-9]+: what is behind the end" <<<"$err" ||
 	diag "$err"
 
 # ---- damage ----

@@ -143,4 +143,58 @@ last=$(stele ls "$image" | tail -n 1)
 is "$(stat -c %s "$tmp/members/$last.json")" "$(stele cat --field=json "$image" "$last" | wc -c)" \
 	"the last sample is whole"
 
+# ---- what of a sample is missing ----
+
+# Four samples of three members each; header I of them is damaged, or a block of zeros.
+members() {
+	local i all=()
+	for i in 1 2 3 4; do all+=("s/$i.jpg=jpg$i" "s/$i.cls=$i" "s/$i.txt=t"); done
+	shard "$tmp/four.tar" "${all[@]}"
+}
+# wanted COUNT [LOST]: the fields of the first ones, but those
+wanted() {
+	for ((k = 1; k <= $1; k++)); do
+		[[ ${2:-} = *" s/$k "* ]] || echo "[\"s/$k\",{\"cls\":$k,\"jpg\":4,\"txt\":\"t\"}]"
+	done | paste -sd ' '
+}
+for ((i = 1; i < 12; i++)); do
+	members
+	printf '\377' |
+		dd of="$tmp/four.tar" bs=1 seek=$((i * 1024 + 100)) conv=notrunc status=none
+	built --from=webdataset "$tmp/four.tar"
+	is 1 "$status" "member $i: fails"
+	built --from=webdataset --on-error=skip "$tmp/four.tar"
+	# That of a header could be a part of the sample in front, too.
+	lost="s/$((i / 3 + 1))"
+	[ $((i % 3)) != 0 ] || lost="s/$((i / 3)) $lost"
+	[ $((i % 3)) != 2 ] || [ $i = 11 ] || lost="$lost s/$((i / 3 + 2))"
+	is "0 $(wanted 4 " $lost ")" "$status $(fields | jq -cS . | paste -sd ' ')" \
+		"member $i: what it may be of is left out" || diag "$err"
+	is $(($(wc -w <<<"$lost") + 1)) "$(field "$out" .skipped.unreadable.count)" \
+		"member $i: counted"
+	members
+	dd if=/dev/zero of="$tmp/four.tar" bs=512 seek=$((i * 2)) count=1 conv=notrunc status=none
+	built --from=webdataset "$tmp/four.tar"
+	is 1 "$status" "block $i: fails"
+	ok "block $i: says why" grep -qE "at byte $((i * 1024)): a block of zeros, behind which" \
+		<<<"$err" || diag "$err"
+	built --from=webdataset --on-error=skip --allow-empty "$tmp/four.tar"
+	is "0 $(wanted $(((i - 1) / 3)))" "$status $(fields | jq -cS . | paste -sd ' ')" \
+		"block $i: what is whole for sure" || diag "$err"
+done
+mkdir "$tmp/l" && echo 1 >"$tmp/l/1.cls"
+ln "$tmp/l/1.cls" "$tmp/l/2.cls" && ln -s 1.cls "$tmp/l/3.cls"
+for i in 1 2 3 4; do echo jpg >"$tmp/l/$i.jpg"; done
+cp "$tmp/l/1.cls" "$tmp/l/4.cls"
+(cd "$tmp/l" && tar -cf "$tmp/links.tar" 1.cls 1.jpg 2.cls 2.jpg 3.jpg 3.cls 4.cls 4.jpg)
+built --from=webdataset "$tmp/links.tar"
+wrong "'2.cls' is a hard link to '1.cls'" "a hard link"
+built --from=webdataset --on-error=skip "$tmp/links.tar"
+is '0 ["1",{"cls":1,"jpg":4}] ["4",{"cls":1,"jpg":4}]' "$status $(fields)" \
+	"samples with links are left out, and no others" || diag "$err"
+is 2 "$(field "$out" .skipped.unreadable.count)" "both are counted"
+(cd "$tmp/l" && tar -cf "$tmp/links.tar" 1.cls 1.jpg 3.jpg 3.cls)
+built --from=webdataset "$tmp/links.tar"
+wrong "'3.cls' is a symbolic link, which its sample would lack" "a symbolic link"
+
 done_testing

@@ -185,7 +185,7 @@ printf 'src/a.jpg\nsrc/b.jpg\n' >list.txt
 printf 'src/a.jpg,cat\nsrc/b.jpg,dog\n' >list.csv
 hints "$header" "a list without a header" build list.txt l1.stele
 hints "$header" "whose format is named" build --from=manifest list.txt l1.stele
-is "stele: 'list.txt' at byte 0: there is no column 'path'" "$(grep column.*path\'$ <<<"$err")" \
+is "stele: 'list.txt' at byte 0: there is no column 'path'" "$(grep "column.*path'$" <<<"$err")" \
 	"it has no names"
 hints "$header" "a table without one" build list.csv l1.stele
 ok "whose first row is taken for it" \
