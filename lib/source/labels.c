@@ -168,6 +168,16 @@ static int refuse(const struct stele_log *log, const char *why)
 	return -EOPNOTSUPP;
 }
 
+/* Samples at the top are of no class, if directories are classes. */
+static bool is_mostly_below_top(const struct stele_labels *labels)
+{
+	uint64_t count = 0;
+
+	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
+		count += d->samples;
+	return count > labels->at_top;
+}
+
 /* New samples have the fields of the base, and values that mean the same. */
 static int follow_base(struct stele_labels *labels, const struct tops *tops,
 		       const struct stele_schema *base,
@@ -184,6 +194,9 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 	}
 	labels->has_label = base_has(base, "label");
 	labels->has_split = base_has(base, "split");
+	if (!told && !labels->has_label && is_mostly_below_top(labels))
+		stele_log_warning(log, "no labels from directories, as the snapshot that is appended "
+				  "to has none");
 	if (told || !labels->has_label)
 		return 0;
 	if (splits && tops->classes && !labels->has_split)
@@ -195,15 +208,6 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 	return 0;
 }
 
-static uint64_t count_below_top(const struct stele_labels *labels)
-{
-	uint64_t count = 0;
-
-	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next)
-		count += d->samples;
-	return count;
-}
-
 static void look_for_fields(struct stele_labels *labels, const struct tops *tops)
 {
 	switch (labels->from) {
@@ -211,7 +215,7 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 		return;
 	case STELE_LABEL_FROM_AUTO:
 		labels->has_split = has_splits(tops) && tops->classes;
-		labels->has_label = count_below_top(labels) > labels->at_top;
+		labels->has_label = is_mostly_below_top(labels);
 		if (labels->has_split)
 			labels->level = CLASS_LEVEL_IN_SPLIT;
 		return;

@@ -137,6 +137,11 @@ must stele build -q --force --label-from=none "$tmp/flat" "$image"
 run stele append --label-from=2 "$tmp/src" "$image@v2"
 is 1 "$status" "append: no labels on a base without"
 ok "with the reason" grep -q "has no labels" <<<"$err" || diag "$err"
+run stele append "$tmp/flat" "$image@v2"
+is "0 stele: warning: no labels from directories, as the snapshot that is appended to has none" \
+	"$status $(sed -n 1p <<<"$err")" "append: whose samples get none, which is said"
+run stele append --label-from=none "$tmp/src" "$image@v3"
+is "0 " "$status $err" "append: unless none were wanted"
 
 # ---- shown ----
 
