@@ -12,9 +12,11 @@
 
 #include "cmd.h"
 #include "mount/mount.h"
+#include "remedy.h"
 #include "tool.h"
 
 #define LINKS_MAX 40u /* as the kernel */
+#define MOUNTS	  "/proc/self/mounts"
 
 /* ---- the name of a directory ---- */
 
@@ -86,18 +88,20 @@ int mount_resolve(const char *dir, char path[PATH_MAX])
 }
 
 /* The last line of a directory is what is on top. */
-void mount_type_of(const char *path, char type[32])
+int mount_type_of(const char *path, char type[32])
 {
 	char strings[8192];
-	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	FILE *mounts = setmntent(MOUNTS, "re");
 	struct mntent entry;
 
 	type[0] = '\0';
-	while (mounts && getmntent_r(mounts, &entry, strings, sizeof(strings)))
+	if (!mounts)
+		return -errno;
+	while (getmntent_r(mounts, &entry, strings, sizeof(strings)))
 		if (!strcmp(entry.mnt_dir, path))
 			snprintf(type, 32, "%s", entry.mnt_type);
-	if (mounts)
-		endmntent(mounts);
+	endmntent(mounts);
+	return 0;
 }
 
 /* ---- the end of a mount ---- */
@@ -121,9 +125,34 @@ static int leave(const char *path, const char *type)
 	return error == -EPERM && !strcmp(type, MOUNT_FUSE_TYPE) ? run_fusermount(path) : error;
 }
 
+/* Is it one that 'stele mount' made? If not, that is said. */
+static bool check_type(const char *dir, char path[PATH_MAX], char type[32])
+{
+	int error = 0;
+
+	type[0] = '\0';
+	if (!mount_resolve(dir, path))
+		error = mount_type_of(path, type);
+	if (!strcmp(type, "erofs") || !strcmp(type, MOUNT_FUSE_TYPE))
+		return true;
+	if (error) {
+		cmd_message("cannot unmount '%s': what is mounted there cannot be told "
+			    "without '%s'", dir, MOUNTS);
+		if (error == -ENOENT)
+			cmd_hint(MOUNT_PROC);
+	} else if (type[0]) {
+		cmd_message("cannot unmount '%s': it is of type %s", dir, type);
+		cmd_hint("use umount(8)");
+	} else {
+		cmd_message("cannot unmount '%s': nothing is mounted there", dir);
+		cmd_hint("'findmnt -t erofs," MOUNT_FUSE_TYPE "' lists what is mounted");
+	}
+	return false;
+}
+
 int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 {
-	char path[PATH_MAX], type[32] = "";
+	char path[PATH_MAX], type[32];
 	const char *dir;
 	int error;
 
@@ -131,16 +160,8 @@ int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "umount needs a DIR");
 	dir = argv[optind];
-	if (!mount_resolve(dir, path))
-		mount_type_of(path, type);
-	if (!type[0] || (strcmp(type, "erofs") && strcmp(type, MOUNT_FUSE_TYPE))) {
-		cmd_message(type[0] ? "cannot unmount '%s': it is of type %s" :
-				      "cannot unmount '%s': nothing is mounted there",
-			    dir, type);
-		cmd_hint(type[0] ? "use umount(8)" :
-				   "'findmnt -t erofs," MOUNT_FUSE_TYPE "' lists what is mounted");
+	if (!check_type(dir, path, type))
 		return cmd_finish(CMD_FAILED);
-	}
 	error = leave(path, type);
 	if (error)
 		cmd_error(error, "cannot unmount '%s'", dir);

@@ -142,6 +142,8 @@ static const struct {
 	{-EBUSY, NULL, "mounted", "unmount it first"},
 	{-EBUSY, NULL, "is swap", "run swapoff first"},
 	{-EBUSY, NULL, NULL, IN_USE},
+	{-ENOSYS, NULL, "without '/proc/", MOUNT_PROC},
+	{-ENOSYS, NULL, "without '/sys/", MOUNT_SYS},
 	{-EINPROGRESS, " copy ", "unfinished image",
 	 "SOURCE is not complete: finish its build, or run 'stele build --force' again"},
 	{-ENODATA, " copy ", CUT_OFF,

@@ -20,4 +20,8 @@ void remedy_file_limit(void);
 /* How to write a path that holds an '@', if there is a file of that name. */
 void remedy_path(const char *target);
 
+/* Of a root directory, as of a container, that was made without them. */
+#define MOUNT_PROC "mount it first, as root: 'mount -t proc proc /proc'"
+#define MOUNT_SYS  "mount it first, as root: 'mount -t sysfs sysfs /sys'"
+
 #endif

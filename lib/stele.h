@@ -50,6 +50,8 @@
  *	-EBUSY		the target is mounted, held, or open elsewhere; changes faster
  *			than it can be read; for a reader: another thread's reads are in
  *			flight; for a dataset: it is in use
+ *	-ENOSYS		the kernel lacks something; or /proc or /sys is not mounted, without
+ *			which it cannot be told whether the target is in use
  *	-ENOSPC		the target is too small, or the filesystem that it lies on is full
  *	-EDQUOT		the storage behind the target is full, or a quota on it
  *	-ETIMEDOUT	the storage did not answer in time

@@ -38,7 +38,10 @@ int mount_fuse(const struct mounting *mounting, const char *said);
  * anything: one that a dead daemon served would not answer. Return: 0; negative errno.
  */
 int mount_resolve(const char *dir, char path[PATH_MAX]);
-/* What is mounted on `path`, resolved: "erofs", MOUNT_FUSE_TYPE, ...; "": nothing. */
-void mount_type_of(const char *path, char type[32]);
+/*
+ * What is mounted on `path`, resolved: "erofs", MOUNT_FUSE_TYPE, ...; "": nothing. Return: 0;
+ * negative errno: it cannot be told, type is "".
+ */
+int mount_type_of(const char *path, char type[32]);
 
 #endif

@@ -30,6 +30,7 @@ static const struct {
 	{ENOENT, "no such target, snapshot, key or mapping"},
 	{EEXIST, "the target has existing contents"},
 	{EBUSY, "in use: mounted, held, or open elsewhere"},
+	{ENOSYS, "the kernel lacks it, or /proc or /sys is not mounted"},
 	{ENOSPC, "the target is too small"},
 	{EDQUOT, "the storage or a quota on it is full"},
 	{ETIMEDOUT, "the storage did not answer in time"},

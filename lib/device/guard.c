@@ -529,13 +529,31 @@ static int check(struct guard *guard)
 	return err;
 }
 
+/* Without them nothing would be found, which is not to say that there is nothing. */
+static int check_sources(const char *path, const struct stele_log *log)
+{
+	static const char *const sources[] = {"/proc/self", "/sys/dev/block"};
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (!access(sources[i], F_OK))
+			continue;
+		stele_log_error(log, "cannot tell whether '%s' is in use without '%s'", path,
+				sources[i]);
+		return -ENOSYS;
+	}
+	return 0;
+}
+
+/* Of a path that does not exist, too, it is asked first: who makes it guards it again. */
 static int guard_target(const char *path, enum mode mode, const uint8_t *uuid,
 			const struct stele_log *log)
 {
 	struct guard *guard;
 	struct stat st;
-	int err;
+	int err = check_sources(path, log);
 
+	if (err)
+		return err;
 	if (stat(path, &st))
 		return errno == ENOENT ? 0 : -errno;
 	guard = calloc(1, sizeof(*guard));

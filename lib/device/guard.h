@@ -17,7 +17,8 @@
  * bytes (a loop device over the same file, its partitions) mounted, swap, held
  * or open exclusively? A path that does not exist is not.
  * Never overridden by force.
- * Return: 0; -EBUSY (logged: by what, where); errno.
+ * Return: 0; -EBUSY (logged: by what, where); -ENOSYS (logged: /proc or /sys is not there);
+ * errno.
  */
 int stele_guard_in_use(const char *path, const struct stele_log *log);
 

@@ -145,6 +145,8 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EBUSY, "mounted", "unmount it first"),
     (_errno.EBUSY, "is swap", "run swapoff first"),
     (_errno.EBUSY, "", "try again when nothing else uses it"),
+    (_errno.ENOSYS, "without '/proc/", "mount it first, as root: 'mount -t proc proc /proc'"),
+    (_errno.ENOSYS, "without '/sys/", "mount it first, as root: 'mount -t sysfs sysfs /sys'"),
     (_errno.EROFS, "set read-only", _SET_RW),
     (_errno.EACCES, "set read-only", _SET_RW),
     (_errno.EPERM, "set read-only", _SET_RW),
