@@ -106,10 +106,10 @@ int stele_section_fetch(const struct stele_image *image,
 }
 
 /* Without samples there is no tree: class names are proven by the schema digest. */
-static int prove(const struct stele_image *image,
-		 const struct stele_segment *segment,
-		 const struct stele_section *section, uint64_t index,
-		 uint64_t count, const struct stele_disk_block *blocks)
+int stele_section_prove(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_section *section, uint64_t index,
+			uint64_t count, const struct stele_disk_block *blocks)
 {
 	const uint64_t leaf =
 		stele_descriptor_leaf(&segment->descriptor, section) + index;
@@ -130,7 +130,7 @@ int stele_section_check(const struct stele_image *image,
 	int ret = stele_section_examine(image, segment, section, index, count, blocks);
 
 	return ret < 0 ? ret :
-			 prove(image, segment, section, index, count, blocks);
+			 stele_section_prove(image, segment, section, index, count, blocks);
 }
 
 int stele_section_read(const struct stele_image *image,
@@ -142,7 +142,7 @@ int stele_section_read(const struct stele_image *image,
 				      blocks);
 
 	return ret < 0 ? ret :
-			 prove(image, segment, section, index, count, blocks);
+			 stele_section_prove(image, segment, section, index, count, blocks);
 }
 
 /* One block of a section that must exist. Return: as read; -EUCLEAN (it does not). */

@@ -30,7 +30,12 @@ int stele_section_check(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,
 			uint64_t count, const struct stele_disk_block *blocks);
-/* The same two without a proof, for building one. */
+/* Only that: of blocks that are sound by themselves. */
+int stele_section_prove(const struct stele_image *image,
+			const struct stele_segment *segment,
+			const struct stele_section *section, uint64_t index,
+			uint64_t count, const struct stele_disk_block *blocks);
+/* The first two without a proof, for building one. */
 int stele_section_fetch(const struct stele_image *image,
 			const struct stele_segment *segment,
 			const struct stele_section *section, uint64_t index,

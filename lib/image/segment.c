@@ -155,6 +155,7 @@ static int load_names(struct stele_image *image, struct stele_segment *segment,
 		      const struct stele_section *section,
 		      struct stele_names_stream *stream)
 {
+	struct stele_names *names = &segment->names->field[section->field];
 	struct stele_disk_block *blocks;
 	int ret;
 
@@ -167,12 +168,13 @@ static int load_names(struct stele_image *image, struct stele_segment *segment,
 	stream->stream_size = section->stream_size;
 	stream->blocks = blocks; /* freed with the array */
 	stream->block_count = section->size / STELE_BLOCK_SIZE;
-	ret = stele_section_read(image, segment, section, 0,
-				 stream->block_count, blocks);
-	if (ret == 0)
-		ret = unpack_names(section, blocks,
-				   &segment->names->field[section->field]);
-	return ret;
+	ret = stele_section_fetch(image, segment, section, 0, stream->block_count, blocks);
+	if (ret == 0) {
+		ret = stele_section_prove(image, segment, section, 0, stream->block_count,
+					  blocks);
+		names->unproven = ret < 0;
+	}
+	return ret ? ret : unpack_names(section, blocks, names);
 }
 
 static int check_schema(struct stele_image *image,
@@ -220,6 +222,12 @@ static void release_names(struct stele_names_set *names)
 	free(names);
 }
 
+/* A damaged block of the digest tree is no damage of the names, which may well be as they were. */
+const char *stele_names_defect(const struct stele_names *names)
+{
+	return names->unproven ? "cannot be proven" : "are damaged";
+}
+
 /* Damaged names are left out. */
 static int load_sound_names(struct stele_image *image,
 			    struct stele_segment *segment,
@@ -236,11 +244,12 @@ static int load_sound_names(struct stele_image *image,
 	ret = load_names(image, segment, section, stream);
 	image->log = log;
 	if (stele_error_of_blocks(image->dev, ret)) {
-		stele_log_warning(&log, "class names of field '%s' are damaged: %s",
+		stele_log_warning(&log, "class names of field '%s' %s: %s",
 				  segment->fields[section->field].name,
+				  stele_names_defect(names),
 				  held.last ? held.last : "impossible contents");
 		free(names->names);
-		*names = (struct stele_names){.damage = ret};
+		*names = (struct stele_names){.damage = ret, .unproven = names->unproven};
 		ret = 0;
 	}
 	stele_log_end(&held, !names->damage);

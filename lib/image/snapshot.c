@@ -172,9 +172,10 @@ int stele_snapshot_check_names(const struct stele_image *image,
 				continue;
 			stele_log_error(&image->log,
 					"class names of field '%s' in snapshot "
-					"'%s' are damaged",
+					"'%s' %s",
 					segment->fields[j].name,
-					snapshot->info.name);
+					snapshot->info.name,
+					stele_names_defect(&segment->names->field[j]));
 			return -EBADMSG;
 		}
 	}

@@ -19,7 +19,11 @@ struct stele_names {
 	char **names; /* by value 0, 1, ...; each NUL-terminated */
 	uint32_t count;
 	int damage; /* 0; errno: it has some, which could not be read: see load_like() */
+	bool unproven; /* nor are they damaged themselves, as far as checksums tell */
 };
+
+/* Of those with damage: "are damaged", "cannot be proven". */
+const char *stele_names_defect(const struct stele_names *names);
 
 /* By field. Segments of one snapshot that have the same schema share it. */
 struct stele_names_set {

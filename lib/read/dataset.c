@@ -302,7 +302,8 @@ static int dataset_class_name(const struct stele_dataset *ds, uint32_t field,
 		/* The log was told when the dataset was opened. */
 		stele_log_error(&(struct stele_log){0},
 				"cannot read the class names of field '%s': "
-				"they are damaged", segment->fields[field].name);
+				"they %s", segment->fields[field].name,
+				stele_names_defect(names));
 		return -EBADMSG;
 	}
 	if (value < 0 || value >= names->count) {

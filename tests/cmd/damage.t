@@ -270,6 +270,23 @@ else
 	skip_block 7 "no SQLite"
 fi
 
+# What cannot be proven, as a block of the digest tree is damaged, is not damaged itself.
+cp "$tmp/labelled" "$tmp/bad"
+flip_in "$tmp/bad" $(($(block_of 9) + 40))
+for command in "compact $tmp/bad@v1 v2" "append $tmp/classes $tmp/bad@v2" \
+	"snapshot create $tmp/bad@v2"; do
+	# shellcheck disable=SC2086 # words
+	run stele $command
+	is 3 "$status" "tree: ${command%% *} refuses"
+	ok "tree: ${command%% *} says what is damaged" grep -q \
+		"^stele: warning: class names of field 'label' cannot be proven: tree of segment" \
+		<<<"$err" || diag "$err"
+	ok "tree: ${command%% *} says what that hinders" grep -q \
+		"'v1': class names of field 'label' in snapshot 'v1' cannot be proven$" <<<"$err"
+	ok "tree: ${command%% *} says no more" not grep -q "names.* damaged" <<<"$err"
+	ok "tree: ${command%% *} says how to go on" grep -q "^hint: .*Python.*DAMAGE" <<<"$err"
+done
+
 # Those of another segment than the last one are missed by who would copy all of them.
 mkdir "$tmp/classes/c"
 echo x >"$tmp/classes/c/x"
