@@ -18,6 +18,7 @@ enum build_options_who {
 
 #define BUILD_EXCLUDE_MAX 256 /* patterns */
 
+/* Of more than 256 KiB, which may be all that a stack has: see ulimit -s. */
 struct build_options {
 	enum build_options_who who; /* whose options are known */
 	struct stele_build_opts opts;

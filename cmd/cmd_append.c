@@ -22,7 +22,7 @@ static int run(struct build_job *job)
 
 int cmd_append(const struct cmd *cmd, int argc, char **argv)
 {
-	struct build_options options = {.who = BUILD_OPTIONS_APPEND};
+	static struct build_options options = {.who = BUILD_OPTIONS_APPEND};
 	struct build_job job = {.options = &options};
 	int status;
 

@@ -19,7 +19,7 @@ static int run(struct build_job *job)
 
 int cmd_build(const struct cmd *cmd, int argc, char **argv)
 {
-	struct build_options options = {.who = BUILD_OPTIONS_BUILD};
+	static struct build_options options = {.who = BUILD_OPTIONS_BUILD};
 	struct build_job job = {.options = &options};
 	bool dry_run;
 	int status;

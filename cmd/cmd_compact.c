@@ -18,7 +18,7 @@ static int run(const char *target, const char *name,
 
 int cmd_compact(const struct cmd *cmd, int argc, char **argv)
 {
-	struct build_options options = {.who = BUILD_OPTIONS_COMPACT};
+	static struct build_options options = {.who = BUILD_OPTIONS_COMPACT};
 
 	build_options_parse(cmd, argc, argv, &options);
 	argc -= optind;
