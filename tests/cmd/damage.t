@@ -153,6 +153,7 @@ for ((i = 0; i < 6; i++)); do
 	head -c $((5000 + i)) /dev/urandom >"$tmp/classes/a/$i"
 	head -c $((6000 + i)) /dev/urandom >"$tmp/classes/b/$i"
 done
+head -c 9000 /dev/urandom | base64 >"$tmp/classes/a/text"
 must stele build -q "$tmp/classes" "$tmp/labelled@v1"
 # block_of TYPE: offset of the first one
 block_of() {
@@ -179,6 +180,21 @@ ok "append: and the way out" grep -q "^hint: --base=NAME starts from another" <<
 run stele append -q --base=v1 "$tmp/classes" "$tmp/bad@v3"
 is "0 " "$status $err" "append: which works"
 rm "$tmp/classes/a/new"
+
+# An append does not see a damaged record; once that is left out, its file comes in again.
+cp "$tmp/labelled" "$tmp/bad"
+flip_in "$tmp/bad" "$(grep -abo -m 1 "$(head -c 16 "$tmp/classes/a/text")" "$tmp/bad" |
+	head -n 1 | cut -d: -f1)"
+run stele verify "$tmp/bad"
+ok "record: verify names it" grep -q "^damaged record 'a/text'" <<<"$out"
+run stele append --update "$tmp/classes" "$tmp/bad@v2"
+ok "record: an update finds its digest unchanged" grep -q "^nothing has changed" <<<"$out"
+must stele snapshot create --base=v1 -d a/text "$tmp/bad@less" >&2
+must stele compact -q "$tmp/bad@less" sound
+must stele append -q --base=sound "$tmp/classes" "$tmp/bad@v2"
+ok "record: all is there again" stele extract -q "$tmp/bad@v2" "$tmp/again"
+ok "record: as it was" diff -r "$tmp/classes" "$tmp/again"
+ok "record: and can be copied" stele copy -q "$tmp/bad@v2" "$tmp/again.stele"
 
 # damage_section TYPE NAME COMPACT EXTRACT: whether these work
 damage_section() {
