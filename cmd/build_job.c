@@ -127,6 +127,17 @@ static void explain_shards(const struct build_job *job)
 					  "stele build SOURCE/* TARGET");
 }
 
+/* An older image beside the new one is a file like others. */
+static void explain_image(const struct build_job *job)
+{
+	char name[NAME_MAX + 1];
+
+	if (job->source && !job->options->exclude_count && !job->options->from.format &&
+	    shards_find_image(job->source, job->target, name))
+		cmd_hint("the image '%s' in the source is a sample, too: '--exclude=*.stele' "
+			 "leaves images out", name);
+}
+
 /* It may not be what was meant. */
 static void explain_success(const struct build_job *job)
 {
@@ -146,6 +157,8 @@ static void explain_success(const struct build_job *job)
 		from_hint(job->from);
 	if (options->who == BUILD_OPTIONS_BUILD && !options->quiet)
 		explain_shards(job);
+	if (!options->quiet && (options->who == BUILD_OPTIONS_BUILD || report->added))
+		explain_image(job);
 	if (!options->quiet && !options->json && report->kept)
 		cmd_hint("%s of the source %s by key already, and not compared: --update does "
 			 "that", text_counted(count, report->kept, "sample"),

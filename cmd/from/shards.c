@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "cmd.h"
 #include "from/foreign.h"
 #include "from/source.h"
 
@@ -58,4 +60,41 @@ bool shards_look(const char *directory, struct shards *out)
 	if (dir)
 		closedir(dir);
 	return same && out->format;
+}
+
+static bool is_image(const char *directory, const char *name, const struct stat *target)
+{
+	const char *end = strrchr(name, '.');
+	char *path = NULL;
+	struct stat st;
+	bool found;
+
+	if (!end || strcmp(end, ".stele") || asprintf(&path, "%s/%s", directory, name) < 0)
+		return false;
+	found = !lstat(path, &st) && S_ISREG(st.st_mode) &&
+		(st.st_ino != target->st_ino || st.st_dev != target->st_dev) &&
+		stele_image_detect(path) > 0;
+	free(path);
+	return found;
+}
+
+bool shards_find_image(const char *directory, const char *target, char name[NAME_MAX + 1])
+{
+	char *path = target ? cmd_path_of(target) : NULL;
+	DIR *dir = opendir(directory);
+	struct stat st = {0};
+	struct dirent *entry;
+	bool found = false;
+
+	if (path && stat(path, &st))
+		st.st_ino = 0;
+	while (dir && !found && (entry = readdir(dir))) {
+		found = is_image(directory, entry->d_name, &st);
+		if (found)
+			snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	free(path);
+	return found;
 }

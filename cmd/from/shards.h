@@ -5,6 +5,7 @@
 #ifndef STELE_CMD_FROM_SHARDS_H
 #define STELE_CMD_FROM_SHARDS_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 /* What all files of a directory seem to be that were looked at. */
@@ -18,5 +19,11 @@ struct shards {
  * directories, or what may well be samples as they are, such as .npy or .json files.
  */
 bool shards_look(const char *directory, struct shards *out);
+
+/*
+ * A file "*.stele" of a directory, not of those below it, that holds an image other than
+ * `target` (may be NULL), which no build takes.
+ */
+bool shards_find_image(const char *directory, const char *target, char name[NAME_MAX + 1]);
 
 #endif

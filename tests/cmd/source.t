@@ -56,6 +56,24 @@ is "" "$(stele ls "$src/inside" inside)" "and is not a sample of itself"
 run stele build --force "$src" "$src/inside@again"
 is "0 again" "$status $(stele snapshot list --json "$src/inside" | jq -r .name)" \
 	"an image in the source may be built anew" || diag "$err"
+# Another image there is a file like others, of which that is said.
+must cp "$src/inside" "$src/older.stele"
+older="hint: the image 'older.stele' in the source is a sample, too: '--exclude=*.stele' leaves"
+run stele build "$src" "$src/inside.stele"
+is "0 older.stele" "$status $(stele ls "$src/inside.stele" | grep -F .stele)" "an older image" ||
+	diag "$err"
+ok "is taken, but that is said" grep -qF "$older" <<<"$err" || diag "$err"
+run stele append "$src" "$src/inside.stele@two"
+ok "though not again" not grep -qF ".stele" <<<"$err" || diag "$err"
+must cp "$src/inside" "$src/oldest.stele"
+run stele append "$src" "$src/inside.stele@two"
+ok "an append that takes one says so" grep -q "hint: the image 'old.*.stele'" <<<"$err" ||
+	diag "$err"
+run stele build --force --exclude='*.stele' "$src" "$src/inside.stele"
+is "0 " "$status $err" "what leaves it out is told nothing"
+is "" "$(stele ls "$src/inside.stele" | grep -F .stele)" "and has none"
+rm "$src/inside.stele" "$src/older.stele" "$src/oldest.stele"
+
 truncate -s 8M "$src/hole"
 run stele build "$src" "$src/hole"
 is 0 "$status" "nor is a hole a file to lose" || diag "$err"
