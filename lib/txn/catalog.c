@@ -333,17 +333,25 @@ struct stele_txn_snapshot *stele_txn_find(struct stele_txn *txn,
 	return NULL;
 }
 
+static const char *name_rule(const char *name)
+{
+	if (!strncmp(name, STELE_NAME_RESERVED, strlen(STELE_NAME_RESERVED)))
+		return "names that begin with '" STELE_NAME_RESERVED
+		       "' are reserved for tombstoned RBD snapshots";
+	if (stele_name_ok(name, strlen(name)))
+		return NULL;
+	if (strchr(name, '@'))
+		return "it is the name alone, without TARGET@";
+	return "must be " STELE_NAME_RULE;
+}
+
 int stele_txn_check_name(const char *name, const struct stele_log *log)
 {
-	const bool reserved = !strncmp(name, STELE_NAME_RESERVED,
-				       strlen(STELE_NAME_RESERVED));
+	const char *rule = name_rule(name);
 
-	if (!reserved && stele_name_ok(name, strlen(name)))
+	if (!rule)
 		return 0;
-	stele_log_error(log, "invalid snapshot name '%s'%s", name,
-			reserved ? ": names that begin with '" STELE_NAME_RESERVED
-				   "' are reserved for tombstoned RBD snapshots" :
-				   ": must be " STELE_NAME_RULE);
+	stele_log_error(log, "invalid snapshot name '%s': %s", name, rule);
 	return -EINVAL;
 }
 

@@ -165,6 +165,8 @@ fails 1 "cannot read 'nofile'" \
 fails 1 "no such snapshot" stele snapshot delete "$image@none"
 fails 1 "already" stele snapshot rename "$image@cats" all
 fails 2 "invalid snapshot name" stele snapshot rename "$image@cats" a/b
+fails 2 "'$image@new': it is the name alone, without TARGET@" \
+	stele snapshot rename "$image@cats" "$image@new"
 fails 1 "no such snapshot" stele snapshot rename "$image@none" other
 fails 1 "cannot delete snapshot 'v9' of 'photos.stele': no such snapshot" \
 	stele snapshot delete photos.stele@v9
