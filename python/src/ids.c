@@ -63,9 +63,25 @@ static int map(const struct py_selection *in, long long index, uint64_t *id)
 }
 
 /* Arrays and tensors of no dimensions are indices, too. */
+/* A tensor of PyTorch is no sequence, but can be an array, and, of one element, an index. */
+static int is_tensor(PyObject *which)
+{
+	PyObject *rank;
+	long dims;
+
+	if (PyLong_Check(which) || PySequence_Check(which) ||
+	    !PyObject_HasAttrString(which, "__array__"))
+		return 0;
+	rank = PyObject_GetAttrString(which, "ndim");
+	dims = rank ? PyLong_AsLong(rank) : 0;
+	Py_XDECREF(rank);
+	PyErr_Clear();
+	return dims > 0;
+}
+
 int py_selection_is_index(PyObject *which)
 {
-	if (!PyIndex_Check(which))
+	if (!PyIndex_Check(which) || is_tensor(which))
 		return 0;
 	if (!PySequence_Check(which))
 		return 1;
@@ -314,6 +330,20 @@ static int pick_range(const struct py_selection *in, PyObject *range,
 	return 0;
 }
 
+static int pick_tensor(const struct py_selection *in, PyObject *which, const char *wanted,
+		       struct py_selection *out)
+{
+	PyObject *array = PyObject_CallMethod(which, "__array__", NULL);
+	int err = -1;
+
+	if (array && is_tensor(array))
+		PyErr_Format(PyExc_TypeError, "%s, not %R", wanted, Py_TYPE(which));
+	else if (array)
+		err = py_selection_pick(in, array, wanted, out);
+	Py_XDECREF(array);
+	return err;
+}
+
 int py_selection_pick(const struct py_selection *in, PyObject *which,
 		      const char *wanted, struct py_selection *out)
 {
@@ -322,6 +352,8 @@ int py_selection_pick(const struct py_selection *in, PyObject *which,
 	*out = (struct py_selection){0};
 	if (PySlice_Check(which))
 		return pick_slice(in, which, out);
+	if (is_tensor(which))
+		return pick_tensor(in, which, wanted, out);
 	if (PyBytes_Check(which) || PyUnicode_Check(which) ||
 	    !PySequence_Check(which) || py_selection_is_index(which)) {
 		PyErr_Format(PyExc_TypeError, "%s, not %R", wanted, Py_TYPE(which));

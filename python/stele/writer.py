@@ -52,7 +52,8 @@ class Writer(_stele.Writer):
         append: True: the image is there; False: it is not; None: either.
         update: a sample whose key is there already takes its place, instead of being an
             error.
-        keep: without update, such a sample is passed over: the one that is there stays.
+        keep: such a sample is passed over: the one that is there stays, unless update is given,
+            too.
         delete_missing: leave out what is there and was not put, unless nothing was. Of more than
             half of all samples it takes force, and append=True.
         always: False: where nothing has changed, no snapshot is made, and commit() returns the

@@ -87,6 +87,30 @@ class Selecting(unittest.TestCase):
         with self.assertRaisesRegex(IndexError, f"sample -{images.COUNT + 1} "):
             self.ds[-images.COUNT - 1]
 
+    def test_like_a_tensor(self):
+        """Of PyTorch: no sequence, but an array, and an index if it has one element."""
+
+        class Tensor:
+            def __init__(self, array):
+                self.array = numpy.array(array)
+                self.ndim = self.array.ndim
+
+            def __array__(self, dtype=None, copy=None):
+                return self.array
+
+            def __index__(self):
+                return int(self.array.item())
+
+        self.assertEqual([s.id for s in self.ds[Tensor([1, 5])]], [1, 5])
+        self.assertEqual([s.id for s in self.ds[Tensor([7])]], [7])
+        self.assertEqual(self.ds[Tensor(7)].id, 7)
+        self.assertEqual(len(self.ds.subset(Tensor(numpy.arange(len(self.ds)) < 9))), 9)
+        with self.assertRaises(IndexError):
+            self.ds[Tensor([images.COUNT])]
+        for bad in (Tensor([[1, 2]]), Tensor([1.5])):
+            with self.assertRaisesRegex(TypeError, "by int or by bool in one dimension"):
+                self.ds[bad]
+
     def test_code_that_runs_meanwhile(self):
         def raises():
             raise RuntimeError("mine")
