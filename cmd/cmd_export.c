@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "export.h"
+#include "fields.h"
 #include "libarchive.h"
 #include "parse.h"
 #include "remedy.h"
@@ -51,6 +52,7 @@ static void summarize(const struct export *job)
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
 	complaints_sum(&job->complaints);
+	fields_warn_unlike(job->ds, &job->labels);
 	tree_tell_refused(job->refused,
 			  job->format == TO_WEBDATASET ?
 				  "--to=tar takes such keys: each sample is a file of its own" :
@@ -104,6 +106,7 @@ static int run(const char *target, uint32_t verify, struct export *job)
 	if (error)
 		return cmd_finish(cmd_status_of(error));
 	status = export(job);
+	labels_release(&job->labels);
 	stele_dataset_close(job->ds);
 	return cmd_finish(status);
 }

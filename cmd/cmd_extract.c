@@ -80,6 +80,7 @@ static void summarize(const struct extract *job, const char *dir)
 	char count[TEXT_SIZE], size[TEXT_SIZE];
 
 	complaints_sum(&job->complaints);
+	fields_warn_unlike(job->ds, &job->labels);
 	tree_tell_refused(job->refused, NULL);
 	if (job->failed)
 		cmd_message("%s failed",
@@ -128,7 +129,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 		if (!field && !job->quiet && fields_warn_joined(job->ds, "file"))
 			cmd_hint("--field=NAME writes one");
 		if (!field && !job->quiet)
-			fields_warn_left(job->ds, "file");
+			fields_warn_left(job->ds, "file", &job->labels);
 		stop_catch();
 		status = extract_run(job, keys);
 		if (stop_requested() && is_left(job)) {
@@ -139,6 +140,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 		summarize(job, dir);
 		close(job->root);
 	}
+	labels_release(&job->labels);
 	stele_dataset_close(job->ds);
 	return cmd_finish(status);
 }

@@ -206,6 +206,9 @@ static int put_sample(struct exporting *e, const struct window *w,
 		error = turn_file(e);
 	if (!error)
 		error = put_one(e, w, entry);
+	if (!error && entry->large)
+		labels_check_key(&job->labels, job->ds, entry->id, key_in(w, entry),
+				 entry->key_size);
 	if (!error) {
 		job->done++;
 		job->bytes = e->to.bytes;
@@ -314,6 +317,8 @@ static void keep(const struct exporting *e, struct window *w, struct entry *entr
 		entry->status = -EUCLEAN;
 	else
 		entry->status = to_values(&e->to, sample, values);
+	if (!entry->status)
+		labels_check(&e->job->labels, sample);
 	if (!entry->status && sample->size)
 		memcpy(w->memory + entry->data, sample->data, entry->size);
 }
@@ -557,7 +562,7 @@ int export_run(struct export *job)
 	    fields_warn_joined(job->ds, "file"))
 		cmd_hint("--field=NAME takes one, --to=webdataset makes each a file");
 	if (job->format == TO_TAR && !job->field && !job->quiet)
-		fields_warn_left(job->ds, "file");
+		fields_warn_left(job->ds, "file", &job->labels);
 	error = allocate(&e);
 	if (!error)
 		error = stele_cursor_open(job->ds, NULL, 0, &e.cursor);

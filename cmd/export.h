@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "complaints.h"
+#include "labels.h"
 #include "stele.h"
 #include "to/file.h"
 #include "to/format.h"
@@ -21,6 +22,7 @@ struct export {
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these, as written; left out */
 	struct complaints complaints;  /* of these */
+	struct labels labels;	       /* that paths show; to be released */
 	int write_error;	       /* negative errno */
 };
 

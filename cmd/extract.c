@@ -411,6 +411,7 @@ static void keep(struct writer *w, const struct stele_sample *sample)
 		refuse(w->e, sample->key, sample->key_size, reason);
 		return;
 	}
+	labels_check(&w->e->job->labels, sample);
 	memcpy(path, sample->key, sample->key_size);
 	path[sample->key_size] = '\0';
 	count_file(w->e, path, write_file(w, path, data, size), size, size);
@@ -491,6 +492,8 @@ static int keep_large(struct writer *w, uint64_t id)
 		refuse(w->e, path, size, reason);
 	else
 		error = stream_file(w, id, path);
+	if (!reason && !error)
+		labels_check_key(&w->e->job->labels, w->e->job->ds, id, path, size);
 	free(path);
 	return error;
 }

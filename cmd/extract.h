@@ -6,6 +6,7 @@
 #define STELE_CMD_EXTRACT_H
 
 #include "complaints.h"
+#include "labels.h"
 #include "stele.h"
 
 struct extract {
@@ -20,6 +21,7 @@ struct extract {
 	uint64_t done, bytes, refused, failed, skipped;
 	uint64_t seen_bytes; /* written, skipped or failed */
 	struct complaints complaints;
+	struct labels labels; /* that paths show; to be released */
 	int stopped; /* by a failure that all others would share: negative errno */
 	bool damaged, too_large; /* a sample; a file of one */
 	bool stale; /* the snapshot no longer exists */

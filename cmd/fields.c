@@ -135,47 +135,6 @@ bool fields_warn_joined(const struct stele_dataset *ds, const char *what)
 	return true;
 }
 
-/* Is the class one of the directories that the key begins with, or several in a row? */
-static bool is_below(const char *key, size_t size, const char *class)
-{
-	const size_t length = strlen(class);
-
-	for (size_t at = 0; length && at + length < size; at++)
-		if ((!at || key[at - 1] == '/') && key[at + length] == '/' &&
-		    !memcmp(key + at, class, length))
-			return true;
-	return false;
-}
-
-/*
- * By the first sample, the last one, and one between. Of none of the classes there is no word.
- * Return: 1 it is; 0 it is not; negative errno: that cannot be told.
- */
-static int is_in_keys(struct stele_dataset *ds, uint32_t index, const struct stele_field *field)
-{
-	const uint64_t count = stele_dataset_count(ds);
-	const uint64_t ids[] = {0, count / 2, count - 1};
-	char key[STELE_KEY_SIZE_MAX];
-	int64_t value;
-	size_t size;
-	int error;
-
-	if (field->names_damaged)
-		return -EBADMSG;
-	if (field->type != STELE_TYPE_I64 || !field->name_count || !count)
-		return 0;
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		error = stele_dataset_column(ds, index, ids[i], 1, &value);
-		if (!error && (value < 0 || value >= field->name_count))
-			continue;
-		if (!error)
-			error = stele_dataset_key(ds, ids[i], key, &size);
-		if (error || !is_below(key, size, field->names[value]))
-			return error;
-	}
-	return 1;
-}
-
 /* Of what is damaged not every command can write all fields. */
 static void hint_all_fields(bool tensors, bool damaged)
 {
@@ -186,7 +145,7 @@ static void hint_all_fields(bool tensors, bool damaged)
 							     "stele export --to=webdataset");
 }
 
-void fields_warn_left(struct stele_dataset *ds, const char *what)
+void fields_warn_left(struct stele_dataset *ds, const char *what, struct labels *labels)
 {
 	struct stele_field field;
 	uint32_t count = 0;
@@ -198,7 +157,7 @@ void fields_warn_left(struct stele_dataset *ds, const char *what)
 
 	for (uint32_t i = 0; list && next_field(ds, i, &field); i++) {
 		tensors |= field.type == STELE_TYPE_TENSOR;
-		shown = field_is_number(&field) ? is_in_keys(ds, i, &field) : 1;
+		shown = field_is_number(&field) ? labels_add(labels, ds, i, &field) : 1;
 		damaged |= shown < 0;
 		if (shown > 0)
 			continue;
@@ -215,6 +174,18 @@ void fields_warn_left(struct stele_dataset *ds, const char *what)
 		hint_all_fields(tensors, damaged);
 	}
 	free(text);
+}
+
+void fields_warn_unlike(const struct stele_dataset *ds, const struct labels *labels)
+{
+	struct stele_field field;
+	bool tensors = false;
+
+	if (!labels_warn(labels))
+		return;
+	for (uint32_t i = 0; next_field(ds, i, &field); i++)
+		tensors |= field.type == STELE_TYPE_TENSOR;
+	hint_all_fields(tensors, false);
 }
 
 /* ---- values -------------------------------------------------------------------- */

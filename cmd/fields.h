@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "labels.h"
 #include "stele.h"
 
 json_t *field_json(const struct stele_field *field);
@@ -24,10 +25,12 @@ char *fields_list(const struct stele_dataset *ds, bool bytes);
 /* `what` each sample becomes: warn if that has several fields. Return: was there a warning? */
 bool fields_warn_joined(const struct stele_dataset *ds, const char *what);
 /*
- * `what` each sample becomes: warn of the numbers that are left out, unless they are classes that
- * paths show, and say what writes them.
+ * `what` each sample becomes: warn of the numbers that are left out, and say what writes them.
+ * Classes that paths seem to show go to `labels`, for a look at each sample.
  */
-void fields_warn_left(struct stele_dataset *ds, const char *what);
+void fields_warn_left(struct stele_dataset *ds, const char *what, struct labels *labels);
+/* The same, when all are written, of those that paths did not show. */
+void fields_warn_unlike(const struct stele_dataset *ds, const struct labels *labels);
 
 /* ` name=value` for each field of a sample: sizes of bytes, shapes of tensors. */
 void fields_print(const struct stele_sample *sample);

@@ -195,8 +195,8 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 	labels->has_label = base_has(base, "label");
 	labels->has_split = base_has(base, "split");
 	if (!told && !labels->has_label && is_mostly_below_top(labels))
-		stele_log_warning(log, "no labels from directories, as the snapshot that is appended "
-				  "to has none");
+		stele_log_warning(log, "no labels from directories, as the snapshot that is "
+				  "appended to has none");
 	if (told || !labels->has_label)
 		return 0;
 	if (splits && tops->classes && !labels->has_split)

@@ -132,6 +132,41 @@ left "$tmp/labels.csv" "'label', 'width' are" "both" manifest
 ok "and says what writes them" grep -q "^hint: 'stele export --to=webdataset' writes all" <<<"$err"
 run stele export -f --to=webdataset "$tmp/left" "$tmp/left.tar"
 is "0 " "$status $err" "so it does, without a warning"
+# One of many whose directory is another one, or that has none: wherever it is, it is told.
+mkdir -p "$tmp/many/"{cat,dog}
+for i in {10..49}; do
+	class=$([ "$i" -lt 30 ] && echo cat || echo dog)
+	echo "$i" >"$tmp/many/$class/$i"
+	echo "many/$class/$i,$class"
+done >"$tmp/sound.csv"
+sed -i 1i'path,label' "$tmp/sound.csv"
+left "$tmp/sound.csv" "" "many that paths show" manifest
+told="'label' of 1 sample, such as 'KEY', is not what directories show, and is not written"
+# unlike KEY LABEL: what both say of the image
+unlike() {
+	for way in "extract -f $tmp/left $tmp/left.d" "export -f $tmp/left $tmp/left.tar"; do
+		# shellcheck disable=SC2086 # words
+		run stele $way
+		ok "${way%% *}: $1 is '$2'" \
+			grep -q -e "^stele: warning: field 'label' is not written" \
+			-e "^stele: warning: ${told/KEY/$1}$" <<<"$err" || diag "$err"
+		is "0 1 1" "$status $(grep -c warning: <<<"$err") $(grep -c ^hint: <<<"$err")" \
+			"${way%% *}: once"
+	done
+}
+for i in 10 17 29 30 41 49; do
+	class=$([ "$i" -lt 30 ] && echo cat || echo dog)
+	for label in dog cat ""; do
+		[ "$label" != "$class" ] || continue
+		sed "s/\($i,\).*/\1$label/" "$tmp/sound.csv" >"$tmp/labels.csv"
+		must stele build -qf --from=manifest "$tmp/labels.csv" "$tmp/left"
+		unlike "many/$class/$i" "$label"
+	done
+done
+run stele extract -f "$tmp/left" "$tmp/left.d" many/cat/12 many/dog/42
+is "0 " "$status $err" "extract: of those that are named"
+run stele export -qf "$tmp/left" "$tmp/left.tar"
+is "0 " "$status $err" "export -q: no warning"
 for name in photo caption outline; do
 	run stele extract --field=$name "$t" "$tmp/$name"
 	is "0 " "$status $err" "extract --field=$name"
