@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cmd.h"
 #include "fields.h"
@@ -46,13 +47,28 @@ static const char *tensor_refusal(const struct to *to, const struct stele_field 
 	return NULL;
 }
 
+/* `data` has the extension of each key: see name_refusal(). */
+static const char *member_refusal(const struct to *to, const struct stele_field *field)
+{
+	char name[WEBDATASET_NPY_MAX], other[WEBDATASET_NPY_MAX];
+
+	webdataset_extension(to, field, name);
+	for (uint32_t i = 0; i < to->field_count && strcmp(field->name, "data") != 0; i++)
+		if (&to->fields[i] != field && strcmp(to->fields[i].name, "data") != 0 &&
+		    !strcasecmp(webdataset_extension(to, &to->fields[i], other), name))
+			return "has the extension of another field, as WebDataset ignores case";
+	return NULL;
+}
+
 static const char *field_refusal(const struct to *to, const struct stele_field *field)
 {
 	const bool tensor = field->type == STELE_TYPE_TENSOR;
+	const char *why;
 
 	switch (to->format) {
 	case TO_WEBDATASET:
-		return tensor ? tensor_refusal(to, field) : NULL;
+		why = tensor ? tensor_refusal(to, field) : NULL;
+		return why ? why : member_refusal(to, field);
 	case TO_EXAMPLE:
 		if (!strcmp(field->name, "key"))
 			return "has the name of the key";
@@ -169,19 +185,44 @@ int to_values(const struct to *to, const struct stele_sample *sample, union stel
 
 /* ---- keys -------------------------------------------------------------------- */
 
-static bool has_data(const struct to *to)
+/* Readers take extensions for the same that differ in case alone. */
+static bool is_member(const struct to *to, const char *extension)
 {
+	char name[WEBDATASET_NPY_MAX];
+
 	for (uint32_t i = 0; i < to->field_count; i++)
-		if (!strcmp(to->fields[i].name, "data"))
+		if (strcmp(to->fields[i].name, "data") != 0 &&
+		    !strcasecmp(webdataset_extension(to, &to->fields[i], name), extension))
 			return true;
 	return false;
 }
 
-/* Samples of one name up to the dot follow each other. */
+/* The name up to the dot. Keys between two that begin with it begin with it, too. */
+static bool is_named(struct to *to, const char *name, size_t size)
+{
+	size_t same = 0;
+
+	while (same < size && to->last[same] == name[same])
+		same++;
+	memset(to->named + same + 1, 0, sizeof(to->named) - same - 1);
+	return to->named[size];
+}
+
+/* Is there one that has the extension of each key? */
+static bool has_data(const struct to *to)
+{
+	for (uint32_t i = 0; i < to->field_count; i++)
+		if (!strcmp(to->fields[i].name, "data") &&
+		    to->fields[i].type != STELE_TYPE_TENSOR)
+			return true;
+	return false;
+}
+
 static const char *name_refusal(struct to *to, const char *key, size_t size)
 {
 	char name[STELE_KEY_SIZE_MAX + 1];
 	const char *base, *dot;
+	size_t length;
 
 	memcpy(name, key, size);
 	name[size] = '\0';
@@ -191,10 +232,13 @@ static const char *name_refusal(struct to *to, const char *key, size_t size)
 	dot = webdataset_dot(name);
 	if (dot && (!has_data(to) || !dot[1]))
 		return "WebDataset cuts keys at a dot";
-	name[dot ? (size_t)(dot - name) : size] = '\0';
-	if (!strcmp(name, to->last))
-		return "the sample before it has the same name up to the dot";
+	if (has_data(to) && is_member(to, dot ? dot + 1 : "data"))
+		return "another field has the name of its extension";
+	length = dot ? (size_t)(dot - name) : size;
+	if (is_named(to, name, length))
+		return "a sample before it has the same name up to the dot";
 	strcpy(to->last, name);
+	to->named[length] = true;
 	return NULL;
 }
 

@@ -47,6 +47,7 @@ struct to {
 	size_t example, room; /* bytes in it; for how many it has room */
 	uint64_t rounded;     /* fields of it that lost something: a bit each */
 	char last[STELE_KEY_SIZE_MAX + 1]; /* key of WebDataset, terminated */
+	bool named[STELE_KEY_SIZE_MAX + 1]; /* by size: a sample has that much of it for a name */
 };
 
 /* One on its way. */
@@ -87,6 +88,9 @@ const char *webdataset_dot(const char *path);
 /* What a tensor's member is called, behind the key. Returns `name`. */
 #define WEBDATASET_NPY_MAX (STELE_NAME_SIZE_MAX + 5)
 const char *webdataset_npy(const struct stele_field *field, char name[WEBDATASET_NPY_MAX]);
+/* What it is called behind the key, unless that has an extension for `data`. */
+const char *webdataset_extension(const struct to *to, const struct stele_field *field,
+				 char name[WEBDATASET_NPY_MAX]);
 int webdataset_put(struct to *to, const struct to_sample *sample);
 int tfrecord_put(struct to *to, const struct to_sample *sample);
 int tfrecord_end(struct to *to);

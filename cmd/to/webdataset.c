@@ -76,6 +76,16 @@ const char *webdataset_npy(const struct stele_field *field, char name[WEBDATASET
 	return name;
 }
 
+const char *webdataset_extension(const struct to *to, const struct stele_field *field,
+				 char name[WEBDATASET_NPY_MAX])
+{
+	if (field->type == STELE_TYPE_TENSOR)
+		return webdataset_npy(field, name);
+	snprintf(name, WEBDATASET_NPY_MAX, "%s",
+		 !strcmp(field->name, "label") && !has_field(to, "cls") ? "cls" : field->name);
+	return name;
+}
+
 static int put_tensor(struct to *to, const char *path, const struct stele_field *field,
 		      const void *data, uint64_t size)
 {

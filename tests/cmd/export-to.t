@@ -89,7 +89,7 @@ rm "$tmp/a"
 must stele build -q "$tmp/src" "$tmp/a"
 run stele export --to=webdataset "$tmp/a" "$tmp/c.tar"
 is 1 "$status" "keys that WebDataset does not tell apart"
-ok "are refused" grep -q "refused 'cats/1.png': the sample before it has the same name" <<<"$err" ||
+ok "are refused" grep -q "refused 'cats/1.png': a sample before it has the same name" <<<"$err" ||
 	diag "$err"
 ok "and tar is there for them" grep -q "^hint: --to=tar takes such keys" <<<"$err" || diag "$err"
 ok "and so are those that it ignores" grep -q "refused '.hidden': WebDataset ignores" <<<"$err"
@@ -160,6 +160,26 @@ is "1 " "$status $(ls "$tmp/n.tar" 2>/dev/null)" "tensors: not over another fiel
 ok "says so" grep -q "field 'x' is a tensor, and another field has the name" <<<"$err" ||
 	diag "$err"
 ok "and what has" grep -q "^hint: 'python3 -m stele.parquet export' writes all fields" <<<"$err"
+
+# clash ROWS: exported; what is refused
+clash() {
+	printf "$1" >"$tmp/clash.jsonl"
+	rm -f "$tmp/a" "$tmp/k.tar"
+	must stele build -q "$tmp/clash.jsonl" "$tmp/a"
+	run stele export --to=webdataset "$tmp/a" "$tmp/k.tar"
+}
+for pair in txt:txt seg.png:seg.png TXT:txt cls:label; do
+	clash '{"key":"d/a.'"${pair%:*}"'","data":"IMAGE","'"${pair#*:}"'":"x"}\n'\
+'{"key":"d/b.jpg","data":"y"}\n'
+	is "1 d/b.jpg" "$status $(tar -tf "$tmp/k.tar" | grep -v 'd/b\.[^j]' | xargs)" \
+		"extension and field $pair: no two members of one name" || diag "$err"
+	ok "$pair: says so" grep -q "refused 'd/a.*': another field has the name of" <<<"$err"
+done
+clash '{"key":"a","JPG":"x","jpg":"y"}\n'
+is "1 " "$status $(ls "$tmp/k.tar" 2>/dev/null)" "fields that differ in case are refused"
+ok "says so" grep -q "has the extension of another field" <<<"$err" || diag "$err"
+clash '{"key":"a.a","data":"1"}\n{"key":"a.b/c","data":"2"}\n{"key":"a.c","data":"3"}\n'
+is "1 a.a a.b/c.data" "$status $(tar -tf "$tmp/k.tar" | xargs)" "one name, others in between"
 
 # ---- TFRecord ----
 
