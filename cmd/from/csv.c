@@ -396,6 +396,19 @@ static int no_paths(struct csv *csv)
 	return row_no_paths(csv->scan, 0, headless);
 }
 
+/* As of programs for Mac OS before X: then all rows are in the header, or none is behind it. */
+static bool ends_with_cr(const struct csv *csv, const char *data)
+{
+	for (size_t i = 0; i < csv->cell_count && i < FROM_COLUMNS_MAX; i++) {
+		const struct cell *cell = &csv->cells[i];
+		const bool quoted = cell->begin && data[cell->begin - 1] == '"';
+
+		if (!quoted && memchr(data + cell->begin, '\r', cell->end - cell->begin))
+			return true;
+	}
+	return false;
+}
+
 /* Return: 1; 0: damage that is skipped, with the shard; negative errno (said). */
 static int take_header(struct csv *csv, const char *data)
 {
@@ -403,6 +416,9 @@ static int take_header(struct csv *csv, const char *data)
 	const uint64_t damages = csv->scan->damages;
 	int ret = 0;
 
+	if (ends_with_cr(csv, data))
+		return from_damaged(csv->scan, 0, "lines end with CR alone: make it LF, as with tr "
+				    "'\\r' '\\n'");
 	if (csv->cell_count > FROM_COLUMNS_MAX)
 		return from_refused(csv->scan->from, -E2BIG, "'%s' has %zu columns, more than %u",
 				    csv->scan->shard->name, csv->cell_count, FROM_COLUMNS_MAX);

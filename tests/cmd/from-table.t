@@ -76,6 +76,13 @@ table 'a,label\n1,x\n2,5\n3,\n'
 built "$tmp/t.csv"
 is '[1,1] [2,0] [3,-1]' "$(stele ls --fields --json "$image" |
 	jq -c '[.fields.a, .fields.label]' | paste -sd ' ')" "with names among them they are names"
+
+table 'key,label\ra,cat\rb,dog\r'
+built "$tmp/t.csv"
+wrong "at byte 0: lines end with CR alone: make it LF, as with tr .*r' .*n'" "CR at line ends"
+table '"a\rb",label\n1,x\n'
+built "$tmp/t.csv"
+is 0 "$status" "but one within quotes is a byte like others" || diag "$err"
 table 'name,v\nx,1\ny,2\n'
 built --key=name "$tmp/t.csv"
 is '["x",{"v":1}] ["y",{"v":2}]' "$(fields)" "--key"
