@@ -17,6 +17,7 @@
 #include "store.h"
 
 #define NAMES_SIZE_MAX (UINT64_C(16) << 20) /* of the image */
+#define BLANKS " \t\r\n"
 #define DIM_MAX	       ((UINT64_C(1) << 31) - 1) /* of the image */
 #define NUMBER_MAX     64u /* bytes of one that is written out */
 
@@ -204,6 +205,23 @@ static int add_name(struct record_field *field, const char *name, uint64_t *inde
 	return -ENOMEM;
 }
 
+static size_t without_blanks(const char *text, size_t size)
+{
+	while (size && strchr(BLANKS, text[size - 1]))
+		size--;
+	return size;
+}
+
+/* Return: as record_class(). */
+static int check_name(const char *text, size_t size)
+{
+	if (memchr(text, '\0', size))
+		return -EILSEQ;
+	if (size > STELE_KEY_SIZE_MAX)
+		return -ENAMETOOLONG;
+	return without_blanks(text, size) ? 0 : -EINVAL;
+}
+
 int record_class(struct record_fields *fields, uint32_t number, const char *text,
 		 size_t size, struct record_value *out)
 {
@@ -212,16 +230,17 @@ int record_class(struct record_fields *fields, uint32_t number, const char *text
 	struct record_field *field = &fields->list[number];
 	char name[STELE_KEY_SIZE_MAX + 1];
 	struct known **found;
-	int ret = 0;
+	int ret;
 
-	while (size && strchr(" \t\r\n", text[size - 1]))
-		size--;
-	if (!size || size > STELE_KEY_SIZE_MAX || memchr(text, '\0', size))
-		return -EINVAL;
+	ret = check_name(text, size);
+	if (ret)
+		return ret;
 	memcpy(name, text, size);
 	name[size] = '\0';
 	*out = (struct record_value){.field = number};
-	out->kind = kinds[record_number(name, size, &out->number.i64, &out->number.f64)];
+	/* Blanks behind a number mean nothing, those of a name are part of it. */
+	out->kind = kinds[record_number(name, without_blanks(name, size), &out->number.i64,
+					&out->number.f64)];
 	found = tfind(&(struct known){.name = name}, &field->known, compare_known);
 	if (found)
 		out->place = (*found)->index;
@@ -232,6 +251,48 @@ int record_class(struct record_fields *fields, uint32_t number, const char *text
 		return 0;
 	}
 	return ret;
+}
+
+/* Without blanks at either end. */
+static int compare_meant(const char *a, const char *b)
+{
+	size_t m, n;
+	int order;
+
+	a += strspn(a, BLANKS);
+	b += strspn(b, BLANKS);
+	m = without_blanks(a, strlen(a));
+	n = without_blanks(b, strlen(b));
+	order = memcmp(a, b, m < n ? m : n);
+	return order ? order : (m > n) - (m < n);
+}
+
+static int by_meaning(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	int order = compare_meant(x, y);
+
+	return order ? order : strcmp(x, y);
+}
+
+int record_alike(const struct record_field *field, const char *alike[2])
+{
+	const uint32_t count = field->texts ? field->name_count : 0;
+	char **names = calloc(count + 1, sizeof(*names));
+	int found = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		names[i] = field->sorted[i];
+	qsort(names, count, sizeof(*names), by_meaning);
+	for (uint32_t i = 1; i < count && !found; i++) {
+		found = !compare_meant(names[i - 1], names[i]);
+		alike[0] = names[i - 1];
+		alike[1] = names[i];
+	}
+	free(names);
+	return found;
 }
 
 static int compare_texts(const void *a, const void *b)

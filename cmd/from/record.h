@@ -131,8 +131,9 @@ bool record_is_large(int64_t value);
 bool record_is_large_u64(uint64_t value);
 void record_note_large(struct record_field *field, uint64_t origin);
 /*
- * The class that a text names: a number, or a name. Return: 0; -ENOMEM; -EINVAL (it cannot
- * be a name); -EOVERFLOW (more names than an image holds).
+ * The class that a text names: a number, or a name. Return: 0; -ENOMEM; it cannot be a name:
+ * -EINVAL (it is blank), -EILSEQ (a NUL byte), -ENAMETOOLONG (over STELE_KEY_SIZE_MAX); -EOVERFLOW
+ * (more names than an image holds).
  */
 int record_class(struct record_fields *fields, uint32_t field, const char *text,
 		 size_t size, struct record_value *out);
@@ -155,6 +156,12 @@ int record_keep(struct store *index, struct record_fields *fields,
  * integers that no f64 is, while it has to be f64; -EOVERFLOW: more names than an image holds.
  */
 int record_resolve(struct record_fields *fields, const struct record_field **field);
+
+/*
+ * Two classes of a resolved field whose names differ only in blanks at either end. Return: 1; 0:
+ * there are none; -ENOMEM.
+ */
+int record_alike(const struct record_field *field, const char *alike[2]);
 
 /* A sample of the index. */
 struct record_entry {

@@ -257,6 +257,7 @@ static int take_class(struct row *row, const char *name, size_t name_size, const
 		      size_t size, bool reals)
 {
 	struct from *from = row->scan->from;
+	char what[STELE_NAME_SIZE_MAX + SHOWN_MAX + 32];
 	struct record_value value;
 	int field = record_field(&from->fields, name, name_size, RECORD_FAMILY_CLASS);
 	int ret = 0;
@@ -264,12 +265,12 @@ static int take_class(struct row *row, const char *name, size_t name_size, const
 	memset(&value, 0, sizeof(value));
 	if (field >= 0)
 		ret = record_class(&from->fields, (uint32_t)field, text, size, &value);
-	if (ret == -EINVAL)
-		return from_damaged(row->scan, row->record.offset,
-				    "'%.*s' has the value '%.*s', which no class can have as a "
-				    "name", (int)name_size, name, shown(text, size), text);
-	if (ret)
-		return from_failed(from, ret, "class names");
+	if (ret) {
+		/* A value with a NUL would end there, and a long one says nothing. */
+		snprintf(what, sizeof(what), ret == -EINVAL ? "'%.*s' has the value '%.*s'" :
+			 "'%.*s' has a value", (int)name_size, name, shown(text, size), text);
+		return from_no_class(row->scan, row->record.offset, ret, what);
+	}
 	if (value.kind == RECORD_CLASS_F64 && !reals)
 		value.kind = RECORD_CLASS;
 	return row_value(row, name, name_size, RECORD_FAMILY_CLASS, &value);

@@ -172,6 +172,22 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ..
 				strlen(message), -EBADMSG);
 }
 
+int from_no_class(struct from_scan *scan, uint64_t offset, int error, const char *what)
+{
+	switch (error) {
+	case -EINVAL:
+		return from_damaged(scan, offset, "%s, which no class can have as a name", what);
+	case -EILSEQ:
+		return from_damaged(scan, offset, "%s with a NUL byte, which no name of a class "
+				    "can have", what);
+	case -ENAMETOOLONG:
+		return from_damaged(scan, offset, "%s of more than %d bytes, too long for the name "
+				    "of a class", what, STELE_KEY_SIZE_MAX);
+	default:
+		return from_failed(scan->from, error, "class names");
+	}
+}
+
 void from_warn(struct from_scan *scan, uint64_t offset, const char *text)
 {
 	char place[1024];
@@ -537,15 +553,51 @@ static int refuse_large(struct from *from, const struct record_field *field)
 			    "are missing, have a fraction or another sign%s", place, name, types);
 }
 
+/* Of classes that are hardly meant to be two; one warning is enough. */
+static int warn_alike(const struct from *from)
+{
+	const char *alike[2];
+	int ret = 0;
+
+	for (uint32_t i = 0; i < from->fields.count && !ret; i++) {
+		const struct record_field *field = &from->fields.list[i];
+
+		ret = record_alike(field, alike);
+		if (ret > 0)
+			cmd_message("warning: classes '%s' and '%s' of '%s' differ only in white "
+				    "space at an end", alike[0], alike[1],
+				    field->field.name);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+/* pandas writes integers so if some are missing. */
+static void warn_of_gaps(const struct from *from)
+{
+	for (uint32_t i = 0; i < from->fields.count; i++) {
+		const struct record_field *field = &from->fields.list[i];
+
+		if (field->family == RECORD_FAMILY_CLASS &&
+		    field->field.type == STELE_TYPE_F64 && field->count < from->fields.samples)
+			cmd_message("warning: '%s' has numbers with a fraction, such as 1.0, so "
+				    "it is f64, and NaN where there is none: integers would be "
+				    "classes, and -1 there (in pandas: astype('Int64'))",
+				    field->field.name);
+	}
+}
+
 static int resolve(struct from *from)
 {
 	const struct record_field *field = NULL;
 	int ret = record_resolve(&from->fields, &field);
 
+	if (!ret) {
+		warn_of_gaps(from);
+		return warn_alike(from);
+	}
 	if (ret == -ERANGE)
 		return refuse_large(from, field);
-	return ret ? from_failed(from, ret, "cannot take the classes of field '%s'",
-				 field->field.name) : 0;
+	return from_failed(from, ret, "cannot take the classes of field '%s'", field->field.name);
 }
 
 static int report_records(struct from *from, const struct stele_source_sink *sink)

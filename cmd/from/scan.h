@@ -164,6 +164,11 @@ int from_no_image(const struct from_scan *scan);
  */
 int from_damaged(struct from_scan *scan, uint64_t offset, const char *format,
 		 ...) __attribute__((format(printf, 3, 4)));
+/*
+ * Of an error of record_class(): the class of a sample, `what`, cannot be a name. Return: as
+ * from_damaged(), or negative errno (said).
+ */
+int from_no_class(struct from_scan *scan, uint64_t offset, int error, const char *what);
 /* A warning about it. */
 void from_warn(struct from_scan *scan, uint64_t offset, const char *text);
 /* After a negative errno of the input. Return: as from_damaged(), or that errno (said). */

@@ -9,6 +9,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "from/tar.h"
@@ -113,23 +114,35 @@ static int begin_sample(struct from_scan *scan, struct grouping *g,
 	return 0;
 }
 
+/* Writers add one, which is not part of the name. */
+static size_t without_line_ends(const char *text, size_t size)
+{
+	while (size && text[size - 1] == '\n') {
+		size--;
+		size -= size && text[size - 1] == '\r';
+	}
+	return size;
+}
+
 static int take_class(struct from_scan *scan, struct tar_member *member,
 		      uint32_t field, struct record_value *value)
 {
-	char text[TEXT_MAX];
+	char text[TEXT_MAX], what[1024];
 	int64_t got = tar_member_read(scan, member, text, sizeof(text));
 	int ret;
 
 	if (got < 0 || member->lost)
 		return (int)got;
 	ret = (size_t)got == member->size ?
-		      record_class(&scan->from->fields, field, text, (size_t)got, value) :
-		      -EINVAL;
+		      record_class(&scan->from->fields, field, text,
+				   without_line_ends(text, (size_t)got), value) :
+		      -ENAMETOOLONG;
 	member->lost = ret != 0;
-	if (ret == -EINVAL)
-		return from_damaged(scan, member->offset, "'%s' is not the name of "
-				    "a class", member->path);
-	return ret ? from_failed(scan->from, ret, "class names") : 0;
+	if (!ret)
+		return 0;
+	snprintf(what, sizeof(what), "'%.1000s' has a %svalue", member->path,
+		 ret == -EINVAL ? "blank " : "");
+	return from_no_class(scan, member->offset, ret, what);
 }
 
 static int take_value(struct from_scan *scan, struct tar_member *member, uint32_t field,

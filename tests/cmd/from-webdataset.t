@@ -118,6 +118,17 @@ built --from=webdataset "$tmp/d.tar"
 is '["1",0] ["2",2] ["3",1]' \
 	"$(stele ls --fields --json "$image" | jq -c '[.key, .fields.cls]' | paste -sd ' ')" \
 	"with a name among them, numbers are names"
+shard "$tmp/d.tar" 1.cls=cat 2.cls='cat ' 3.cls=$'cat\r\n' 4.cls=$' cat\n' 5.cls=$'cat \n'
+built --from=webdataset "$tmp/d.tar"
+is '0 ["cat","cat ","cat"," cat","cat "]' "$status $(stele ls --fields --json "$image" |
+	jq -sc '[.[].classes.cls]')" "a class name ends at its line end, not at a blank"
+is 1 "$(grep -c "warning: classes ' cat' and 'cat' of 'cls' differ" <<<"$err")" "one warning"
+shard "$tmp/d.tar" 1.cls=' '
+built --from=webdataset "$tmp/d.tar"
+wrong "'1.cls' has a blank value, which no class can have as a name" "a blank class"
+shard "$tmp/d.tar" 1.cls="$(printf '%05000d' 0)"
+built --from=webdataset "$tmp/d.tar"
+wrong "'1.cls' has a value of more than 4000 bytes" "a class too long"
 shard "$tmp/d.tar" 1.jpg=a 2.jpg=b 1.cls=1
 built --from=webdataset "$tmp/d.tar"
 is 1 "$status" "members of a sample that do not follow each other"

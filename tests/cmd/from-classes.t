@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# from-classes.t - names and numbers of classes, as tables have them
+. "${0%/*}/../tap.sh"
+. tests/cmd/from.sh
+
+fields() { stele ls --fields --json "$image" | jq -c '[.key, .fields]' | paste -sd ' '; }
+# shellcheck disable=SC2059 # the text is a format
+table() { printf "$1" >"$tmp/t.csv"; }
+
+table 'key,label\na,1.0\nb,2.0\nc,\n'
+built "$tmp/t.csv"
+is '0 ["a",{"label":1}] ["b",{"label":2}] ["c",{"label":"nan"}]' "$status $(fields)" \
+	"labels with a fraction are f64" || diag "$err"
+ok "and where there is none, a warning says why" \
+	grep -q "warning: 'label' has numbers with a fraction.*astype" <<<"$err" || diag "$err"
+table 'key,label\na,1.0\nb,2.5\n'
+built "$tmp/t.csv"
+is "0 " "$status $err" "without gaps there is no word"
+
+# White space is part of a class name, as of that of a folder; of a number it is not.
+labels() { jq -sc '[.[].classes.label]' < <(stele ls --fields --json "$image"); }
+table 'key,label\na,cat\nb,cat \nc," cat"\nd,"cat\t"\ne,dog\nf,"dog "\n'
+printf '{"key":"%s","label":"%s"}\n' a cat b 'cat ' c ' cat' d 'cat\t' e dog f 'dog ' \
+	>"$tmp/t.jsonl"
+for name in t.csv t.jsonl; do
+	built "$tmp/$name"
+	is '0 ["cat","cat "," cat","cat\t","dog","dog "]' "$status $(labels)" \
+		"$name: class names are what they are" || diag "$err"
+	is 1 "$(grep -c warning <<<"$err")" "$name: one warning" || diag "$err"
+	ok "$name: names two of them" grep -q "classes ' cat' and 'cat' of 'label' differ only in" \
+		<<<"$err" || diag "$err"
+done
+table 'label\n1 \n2\n'
+built "$tmp/t.csv"
+is "0 label:i64 1 2" "$status $(types) $(stele ls --fields --json "$image" |
+	jq .fields.label | xargs)" "a blank behind a label that is a number"
+table 'label\ncat\n"  "\n'
+built "$tmp/t.csv"
+wrong "'label' has the value '  ', which no class can have as a name" "a blank class"
+table 'key,label\na,"x\x00y"\nb,z\n'
+built "$tmp/t.csv"
+wrong "at byte 10: 'label' has a value with a NUL byte, which no name" "a class with a NUL"
+for size in 4000 4001; do
+	table "label\n$(printf "%0${size}d" 0 | tr 0 x)\n"
+	built "$tmp/t.csv"
+	[ "$size" = 4001 ] || is 0 "$status" "a class name of $size bytes" || diag "$err"
+done
+wrong "'label' has a value of more than 4000 bytes, too long for the name" "a class too long"
+
+done_testing
