@@ -262,6 +262,8 @@ static int take_class(struct row *row, const char *name, size_t name_size, const
 	int field = record_field(&from->fields, name, name_size, RECORD_FAMILY_CLASS);
 	int ret = 0;
 
+	if (field >= 0 && !size) /* it is of none */
+		return 0;
 	memset(&value, 0, sizeof(value));
 	if (field >= 0)
 		ret = record_class(&from->fields, (uint32_t)field, text, size, &value);

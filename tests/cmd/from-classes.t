@@ -19,6 +19,18 @@ table 'key,label\na,1.0\nb,2.5\n'
 built "$tmp/t.csv"
 is "0 " "$status $err" "without gaps there is no word"
 
+# No name is none of the classes, however that is written.
+table 'key,label\na,cat\nb,\nc,""\n'
+printf '%s\n' '{"key":"a","label":"cat"}' '{"key":"b","label":""}' '{"key":"c"}' >"$tmp/t.jsonl"
+for name in t.csv t.jsonl; do
+	built "$tmp/$name"
+	is '0  ["a",{"label":0}] ["b",{"label":-1}] ["c",{"label":-1}]' "$status $err $(fields)" \
+		"$name: an empty label"
+done
+printf '%s\n' '{"key":"a","label":""}' '{"key":"b","label":""}' >"$tmp/t.jsonl"
+built "$tmp/t.jsonl"
+is '0 ["a",{"label":-1}] ["b",{"label":-1}]' "$status $(fields)" "none but these" || diag "$err"
+
 # White space is part of a class name, as of that of a folder; of a number it is not.
 labels() { jq -sc '[.[].classes.label]' < <(stele ls --fields --json "$image"); }
 table 'key,label\na,cat\nb,cat \nc," cat"\nd,"cat\t"\ne,dog\nf,"dog "\n'
