@@ -229,18 +229,19 @@ int record_class(struct record_fields *fields, uint32_t number, const char *text
 						 RECORD_CLASS_F64};
 	struct record_field *field = &fields->list[number];
 	char name[STELE_KEY_SIZE_MAX + 1];
+	const char *digits;
 	struct known **found;
-	int ret;
+	int ret = check_name(text, size);
 
-	ret = check_name(text, size);
 	if (ret)
 		return ret;
 	memcpy(name, text, size);
 	name[size] = '\0';
 	*out = (struct record_value){.field = number};
-	/* Blanks behind a number mean nothing, those of a name are part of it. */
-	out->kind = kinds[record_number(name, without_blanks(name, size), &out->number.i64,
-					&out->number.f64)];
+	/* Blanks around a number mean nothing, those of a name are part of it. */
+	digits = name + strspn(name, BLANKS);
+	out->kind = kinds[record_number(digits, without_blanks(digits, strlen(digits)),
+					&out->number.i64, &out->number.f64)];
 	found = tfind(&(struct known){.name = name}, &field->known, compare_known);
 	if (found)
 		out->place = (*found)->index;

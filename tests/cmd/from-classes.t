@@ -44,10 +44,10 @@ for name in t.csv t.jsonl; do
 	ok "$name: names two of them" grep -q "classes ' cat' and 'cat' of 'label' differ only in" \
 		<<<"$err" || diag "$err"
 done
-table 'label\n1 \n2\n'
+table 'label\n1 \n 2\n'
 built "$tmp/t.csv"
 is "0 label:i64 1 2" "$status $(types) $(stele ls --fields --json "$image" |
-	jq .fields.label | xargs)" "a blank behind a label that is a number"
+	jq .fields.label | xargs)" "blanks around labels that are numbers"
 table 'label\ncat\n"  "\n'
 built "$tmp/t.csv"
 wrong "'label' has the value '  ', which no class can have as a name" "a blank class"
