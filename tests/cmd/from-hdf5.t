@@ -30,6 +30,11 @@
 # and lzf.h5.gz:
 #	f = h5py.File("lzf.h5", "w", libver="earliest")
 #	f.create_dataset("x", data=np.zeros((20, 30), "u1"), compression="lzf")
+# and enum.h5.gz:
+#	f = h5py.File("enum.h5", "w", libver="earliest")
+#	f.create_dataset("label", data=np.array([0, 1, 0], "i1"),
+#	    dtype=h5py.enum_dtype({"cat": 0, "dog": 1}, "i1"))
+#	f["flag"] = np.array([1, 0, 1], bool)
 . "${0%/*}/../tap.sh"
 . tests/cmd/from.sh
 
@@ -146,5 +151,14 @@ ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" \
 is 1 "$status" "a libhdf5 that finds no end"
 ok "which is said" grep -q "arrays.h5'.*libhdf5 finds no end" <<<"$err" || diag "$err"
 is 4 "$(grep -c "setitimer(ITIMER_PROF, .*tv_sec=60" "$tmp/trace")" "after a minute for each frame"
+
+# ---- enumerations ----
+
+gzip -dc tests/fixture/from/enum.h5.gz >"$tmp/enum.h5"
+built "$tmp/enum.h5"
+is "0 flag:i64 label:i64 0 1 0" "$status $(types) $(stele ls --fields --json "$image" |
+	jq .fields.label | xargs)" "an enumeration is numbers" || diag "$err"
+is 1 "$(grep -c "warning: .*array 'label' is an enumeration: its numbers are taken" <<<"$err")" \
+	"of which is warned, and of no bool" || diag "$err"
 
 done_testing
