@@ -228,9 +228,9 @@ class Writer(_stele.Writer):
         Args:
             key: its name: str or bytes, unique in the snapshot.
             sample: a value for each field, by name; a stele.Sample, of which the fields of the
-                schema are taken, and classes by their names; or, where there is one field,
-                its value. Bytes are anything with a buffer, tensors NumPy arrays and the
-                like.
+                schema are taken, and classes by their names, if the schema has names, else as
+                their numbers; or, where there is one field, its value. Bytes are anything with a
+                buffer, tensors NumPy arrays and the like.
 
         Raises:
             TypeError, ValueError: it does not fit the schema; others may follow.

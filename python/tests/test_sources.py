@@ -22,6 +22,7 @@ import stele
 import stele.sources
 from stele.sources.detect import detect
 from stele.sources.fit import as_base
+from stele.sources.source import Reader, SourceError, files_of
 
 ENCODINGS = {"name": ("str", None), "image": ("jpeg", None), "n": ("int", 8), "box": ("ndarray:int16:2", 4)}
 KEPT = "hint: {} samples of the source were there by key already, and not compared: --update does that\n"
@@ -348,6 +349,31 @@ class Detect(Case):
         with self.assertRaisesRegex(stele.sources.SourceError, "is parquet, and '.*b.bin' arrow"):
             detect([str(top / "a.bin"), str(top / "b.bin")])
 
+    def test_files_of(self):
+        """Names may end in capitals; other files that look like samples are told."""
+        for name in ("a.parquet", "b.PARQUET", "d/c.arrow", "x.csv.gz", "README.md", "_m.csv"):
+            (self.directory / name).parent.mkdir(exist_ok=True)
+            (self.directory / name).touch()
+        top = str(self.directory)
+        with self.assertLogs("stele", "WARNING") as logged:
+            found = files_of([top], (".parquet", ".pq"))
+        self.assertEqual([name for _, name in found], ["a.parquet", "b.PARQUET"])
+        self.assertEqual(len(logged.output), 1)
+        self.assertIn(
+            "left out, as their names do not end in .parquet or .pq: 2 files, such as "
+            f"'{top}/x.csv.gz'",
+            logged.output[0],
+        )
+        with self.assertNoLogs("stele"):
+            files_of([f"{top}/a.parquet"], (".parquet",))
+
+    def test_files_name_classes_differently(self):
+        reader = Reader()
+        reader.first = "a"
+        reader.kinds = {"label": stele.Field("label", "int", ("cat", "dog"), "", ())}
+        with self.assertRaisesRegex(SourceError, "class 0 is 'cat', and 'dog'$") as caught:
+            reader.agree({"label": stele.Field("label", "int", ("dog", "cat"), "", ())}, "b")
+        self.assertIn("number the classes of all files alike", *caught.exception.__notes__)
 
     def test_of_stele(self):
         """What the command reads is not read here, and sent there."""

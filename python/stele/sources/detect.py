@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from .endings import ENDINGS, OF_STELE, PACKED
 from .source import SourceError
 
 # The module and class of each, and packages that it imports, which need not be there.
@@ -21,27 +22,12 @@ FORMATS = {
 }
 NAMED = f"format is one of {', '.join(FORMATS)}"
 
-_ENDINGS = {
-    ".parquet": "parquet", ".parq": "parquet", ".pq": "parquet", ".arrow": "arrow",
-    ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow", ".array_record": "array_record",
-    ".arrayrecord": "array_record", ".lance": "lance",
-}  # fmt: skip
-_PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4")
-_OF_STELE = {  # what the command reads, and with which option perhaps
-    ".csv": "", ".tsv": "", ".jsonl": "", ".ndjson": "", ".npy": "", ".npz": "", ".mdb": "",
-    ".rec": "", ".h5": "", ".hdf5": "", ".mindrecord": "", ".ffr": "",
-    ".lmdb": "--datum takes Datum of Caffe apart",
-    ".tfrecord": "--example makes fields of the features of tf.train.Example",
-    ".tfrecords": "--example makes fields of the features of tf.train.Example",
-    ".tar": "--from=webdataset makes one sample of files that share a name",
-    ".tgz": "--from=webdataset makes one sample of files that share a name",
-}  # fmt: skip
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
 _LOOK = 1 << 16  # bytes of an index.json that say what it is
 
 
 def _by_name(path: str) -> str:
-    return _ENDINGS.get(os.path.splitext(path.rstrip("/"))[1].lower(), "")
+    return ENDINGS.get(os.path.splitext(path.rstrip("/"))[1].lower(), "")
 
 
 def _index(path: str) -> str:
@@ -88,13 +74,13 @@ def _ending(path: str) -> str:
     if os.path.exists(os.path.join(path, "data.mdb")):
         return ".lmdb"
     stem, end = os.path.splitext(path.rstrip("/").lower())
-    return os.path.splitext(stem)[1] if end in _PACKED else end
+    return os.path.splitext(stem)[1] if end in PACKED else end
 
 
 def _unknown(path: str, alone: bool) -> SourceError:
     """Who may be able to read it."""
     call = f"'stele build {shlex.quote(path)}{'' if alone else ' ...'} TARGET'"
-    option = _OF_STELE.get(_ending(path))
+    option = OF_STELE.get(_ending(path))
     error = SourceError(f"cannot tell the format of '{path}'")
     if option is not None:
         error.add_note(f"the command {call} reads it{option and '; '}{option}")

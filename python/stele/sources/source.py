@@ -10,9 +10,15 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..dataset import Field
+from ..progress import logger
+from .endings import is_data
 
 OTHER_FORMAT = "if it has another format than its name or its first bytes say, format names that"
 SOME = "columns=[...] takes only the columns that are named"
+ALIKE = (
+    "number the classes of all files alike, as align_labels_with_mapping() of Hugging Face does; "
+    f"or {SOME}"
+)
 TAKES = "name it in columns=[...], with all others that become fields"
 QUIET = "run it again once nobody writes there"
 BATCH_ROWS = 256
@@ -126,9 +132,10 @@ class Reader:
                 raise self.differ(name, describe(one), other, describe(two), classes_differ(one, two))
 
     def differ(self, name: str, one: str, other: str, two: str, more: str = "") -> SourceError:
-        """A column is one thing in the first file, and another in another."""
+        """A column is one thing in the first file, and another in another; more: of its classes."""
         return SourceError(
-            f"column '{name}' is {one} in '{self.first}', and {two} in '{other}'{more}", SOME
+            f"column '{name}' is {one} in '{self.first}', and {two} in '{other}'{more}",
+            ALIKE if more else SOME,
         )
 
     def fields(self, names: Sequence[str], base: Mapping[str, Field]) -> dict[str, Field]:
@@ -172,6 +179,7 @@ def files_of(paths: Iterable[str], endings: tuple[str, ...]) -> list[tuple[str, 
     paths = list(paths)
     several = sum(map(os.path.isdir, paths)) > 1
     found: list[tuple[str, str]] = []
+    others: list[str] = []
     for path in paths:
         if not os.path.isdir(path):
             found.append((path, os.path.basename(path)))
@@ -182,10 +190,19 @@ def files_of(paths: Iterable[str], endings: tuple[str, ...]) -> list[tuple[str, 
             directories[:] = sorted(d for d in directories if d[0] not in "._")
             for name in sorted(names):
                 file = os.path.join(top, name)
-                if name[0] not in "._" and name.endswith(endings) and os.path.isfile(file):
+                if name[0] in "._" or not os.path.isfile(file):
+                    continue
+                if name.lower().endswith(endings):
                     found.append((file, above + os.path.relpath(file, path)))
+                elif is_data(name):
+                    others.append(file)
         if len(found) == before:
             raise SourceError(f"no file in '{path}' ends in {' or '.join(endings)}")
+    if others:
+        logger.warning(
+            "left out, as their names do not end in %s: %d file%s, such as '%s'",
+            " or ".join(endings), len(others), "" if len(others) == 1 else "s", others[0],
+        )  # fmt: skip
     return found
 
 
