@@ -244,7 +244,8 @@ static const struct {
 	{-EINVAL, " query ", "syntax error",
 	 "a whole SELECT is wanted, such as \"SELECT key FROM samples WHERE label_name = 'cat'\""},
 	{-ENOENT, " cat ", "no such key", LIST_KEYS},
-	{-ENOENT, " snapshot ", "is not in snapshot '", LIST_KEYS},
+	{-ENOENT, " snapshot ", "is not in snapshot '",
+	 LIST_KEYS "; 'stele ls -0' those with line feeds, for --keys-from with -0"},
 	{-ENOENT, " build append table from ", "source 'rbd:",
 	 "a source is a directory, or files; 'stele copy SOURCE TARGET' copies a snapshot of an "
 	 "image in Ceph RBD"},

@@ -130,6 +130,7 @@ is "0 stele: warning: there are no keys in '-'" "$status $err" "an empty list is
 before=$(sum "$image")
 fails 1 "'train/none.jpg' is not in snapshot" \
 	stele snapshot create -d train/none.jpg -d train/cats/1.jpg "$image@x"
+ok "and the hint knows of keys with line feeds" grep -q "^hint: .*'stele ls -0'" <<<"$err"
 fails 1 "nor are 95 more" \
 	stele snapshot create --keys-from <(seq 100) "$image@x"
 is 6 "$(wc -l <<<"$err")" "and no more than that"
