@@ -329,8 +329,8 @@ static void take_dataset(struct child *child, hid_t id, const char *path)
 	wrong = look_at(d, id);
 	if (!wrong && d->array.npy.dtype != STELE_DTYPE_BOOL &&
 	    libhdf5.H5Tget_class(d->type) == H5T_ENUM)
-		say_text(child, HDF5_WARNING, "array '%s' is an enumeration: its numbers are taken, "
-			 "and not their names, which other files may give to others", path);
+		say_text(child, HDF5_WARNING, "array '%s' is an enumeration: its numbers are "
+			 "taken, and not their names, which other files may give to others", path);
 	if (wrong)
 		say_text(child, HDF5_DAMAGE, "array '%s' has %s", path, wrong);
 	else

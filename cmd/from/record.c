@@ -112,6 +112,7 @@ void record_fields_release(struct record_fields *fields)
 		for (uint32_t k = 0; k < field->name_count; k++)
 			free(field->names[k]);
 		free(field->names);
+		free(field->named);
 		free(field->ranks);
 		free(field->sorted);
 	}
@@ -185,10 +186,12 @@ static int add_name(struct record_field *field, const char *name, uint64_t *inde
 	if ((field->name_count & (field->name_count - 1)) == 0) {
 		const size_t room = field->name_count ? 2u * field->name_count : 1;
 		char **names = realloc(field->names, room * sizeof(*names));
+		bool *named = realloc(field->named, room * sizeof(*named));
 
-		if (!names)
+		field->names = names ? names : field->names;
+		field->named = named ? named : field->named;
+		if (!names || !named)
 			return -ENOMEM;
-		field->names = names;
 	}
 	known = malloc(sizeof(*known));
 	field->names[field->name_count] = strdup(name);
@@ -196,6 +199,7 @@ static int add_name(struct record_field *field, const char *name, uint64_t *inde
 		*known = (struct known){field->names[field->name_count], field->name_count};
 		if (tsearch(known, &field->known, compare_known)) {
 			field->names_size += strlen(name) + 2;
+			field->named[field->name_count] = false;
 			*index = field->name_count++;
 			return 0;
 		}
@@ -278,7 +282,7 @@ static int by_meaning(const void *a, const void *b)
 
 int record_alike(const struct record_field *field, const char *alike[2])
 {
-	const uint32_t count = field->texts ? field->name_count : 0;
+	const uint32_t count = field->texts ? field->field.name_count : 0;
 	char **names = calloc(count + 1, sizeof(*names));
 	int found = 0;
 
@@ -304,13 +308,15 @@ static int compare_texts(const void *a, const void *b)
 /* Names get the numbers of a sorted list, whatever order they came in. */
 static int sort_names(struct record_field *field)
 {
-	const uint32_t count = field->name_count;
+	uint32_t count = 0;
 
-	field->sorted = calloc(count, sizeof(*field->sorted));
-	field->ranks = calloc(count, sizeof(*field->ranks));
+	field->sorted = calloc(field->name_count, sizeof(*field->sorted));
+	field->ranks = calloc(field->name_count, sizeof(*field->ranks));
 	if (!field->sorted || !field->ranks)
 		return -ENOMEM;
-	memcpy(field->sorted, field->names, count * sizeof(*field->sorted));
+	for (uint32_t i = 0; i < field->name_count; i++)
+		if (field->named[i])
+			field->sorted[count++] = field->names[i];
 	qsort(field->sorted, count, sizeof(*field->sorted), compare_texts);
 	for (uint32_t i = 0; i < count; i++) {
 		struct known **known = tfind(&(struct known){.name = field->sorted[i]},
@@ -365,6 +371,8 @@ static void see_list(struct record_field *field, const struct record_value *valu
 static void see(struct record_field *field, const struct record_value *value, uint64_t origin)
 {
 	field->count++;
+	if (field->family == RECORD_FAMILY_CLASS && field->name_count)
+		field->named[value->place] = true;
 	switch (value->kind) {
 	case RECORD_CELL:
 	case RECORD_CLASS:

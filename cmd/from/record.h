@@ -96,6 +96,7 @@ struct record_field {
 	uint32_t dtype;	   /* of a list; 0: all were empty */
 	uint64_t least, most; /* elements of lists */
 	char **names; /* owned; of classes, in the order in which they came */
+	bool *named;  /* owned; those that a sample has: what was left out has none */
 	uint32_t name_count;
 	void *known; /* tree of them */
 	uint64_t names_size;

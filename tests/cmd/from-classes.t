@@ -31,6 +31,17 @@ printf '%s\n' '{"key":"a","label":""}' '{"key":"b","label":""}' >"$tmp/t.jsonl"
 built "$tmp/t.jsonl"
 is '0 ["a",{"label":-1}] ["b",{"label":-1}]' "$status $(fields)" "none but these" || diag "$err"
 
+# What is left out names no class, and its numbers are none either.
+printf '%s\n' '{"key":"a","label":"cat"}' '{"label":"aaa"}' '{"key":"b","label":"dog"}' \
+	'{"label":"x"}' '{"key":"c","label":"cat"}' '{"key":"","label":"7"}' >"$tmp/t.jsonl"
+table 'key,label\na,cat\n,aaa\nb,dog\n,x\nc,cat\n,7\n'
+for name in t.csv t.jsonl; do
+	built --key=key --on-error=skip "$tmp/$name"
+	is '0 ["a",{"label":0}] ["b",{"label":1}] ["c",{"label":0}] cat,dog' "$status $(fields) $(
+		stele info --json "$image" | jq -r '.snapshot.fields[].names | map(.name) |
+		join(",")')" "$name: classes of those that are left out" || diag "$err"
+done
+
 # White space is part of a class name, as of that of a folder; of a number it is not.
 labels() { jq -sc '[.[].classes.label]' < <(stele ls --fields --json "$image"); }
 table 'key,label\na,cat\nb,cat \nc," cat"\nd,"cat\t"\ne,dog\nf,"dog "\n'
