@@ -163,6 +163,7 @@ ok "and what has" grep -q "^hint: 'python3 -m stele.parquet export' writes all f
 
 # clash ROWS: exported; what is refused
 clash() {
+	# shellcheck disable=SC2059 # the text is a format
 	printf "$1" >"$tmp/clash.jsonl"
 	rm -f "$tmp/a" "$tmp/k.tar"
 	must stele build -q "$tmp/clash.jsonl" "$tmp/a"
