@@ -76,8 +76,8 @@
 		   "snapshot rename'"
 #define FILE_LIMIT "files may not be that large here: raise the limit with 'ulimit -f'"
 #define OTHER_FIELDS                                                         \
-	"append what the image was built from, as it is now; 'stele build' makes an image of " \
-	"its own of what has other fields"
+	"append what the image was built from, as it is now, with the same --from; 'stele build' " \
+	"makes an image of its own of what has other fields"
 #define IN_USE "try again when nothing else uses it"
 #define CUT_OFF "bytes, but its target only"
 #define FULL_SIZE "give the target its full size again, or copy the image anew"
@@ -292,12 +292,16 @@ static const struct {
 	{-EOPNOTSUPP, NULL, "they would mean something else",
 	 "'stele build' makes an image of its own of this source"},
 	{-EOPNOTSUPP, " from ", "is not in the source",
-	 "add it there: some samples may lack it, but not all"},
+	 "add it there: some samples may lack it, but not all; or give --from as the image was "
+	 "built with it"},
+	{-EOPNOTSUPP, " table ", "instead of f64", "--type=COLUMN:f64 makes them such"},
+	{-EOPNOTSUPP, " table ", "instead of utf8", "--type=COLUMN:text makes them such"},
+	{-EOPNOTSUPP, " table ", "] instead of ",
+	 "lists have the type and the length that they have in the image; 'stele build' makes an "
+	 "image of its own of what has others"},
 	{-EOPNOTSUPP, " table ", "instead of i64",
 	 "its values have to be integers, of which none is missing; 'stele build' makes an image "
 	 "of its own of what has others"},
-	{-EOPNOTSUPP, " table ", "instead of f64", "--type=COLUMN:f64 makes them such"},
-	{-EOPNOTSUPP, " table ", "instead of utf8", "--type=COLUMN:text makes them such"},
 	{-EOPNOTSUPP, " append ", "what is appended has other fields", OTHER_FIELDS},
 	{-ENOTUNIQ, " repair ", NULL,
 	 "run it again with --choose=BRANCH: the number of the one to keep"},

@@ -5,12 +5,14 @@
 #include "to/format.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cmd.h"
 #include "fields.h"
+#include "from/record.h"
 #include "parse.h"
 #include "to/npy.h"
 #include "tree.h"
@@ -143,6 +145,35 @@ static void warn_classes(const struct to *to)
 				    to->fields[i].name);
 }
 
+static bool is_number(const char *name)
+{
+	int64_t i64;
+	double f64;
+
+	return record_number(name, strlen(name), &i64, &f64) != 0;
+}
+
+/* What 'stele build --from=webdataset' makes something else of. */
+static void warn_names(const struct stele_field *field)
+{
+	uint32_t numbers = 0, i;
+
+	for (i = 0; i < field->name_count; i++)
+		numbers += is_number(field->names[i]);
+	if (numbers && numbers == field->name_count)
+		cmd_message("warning: all class names of field '%s' are numbers, which readers "
+			    "take for the classes themselves", field->name);
+	for (i = 0; i < field->name_count; i++) {
+		const char *name = field->names[i];
+
+		if (name[0] && name[strlen(name) - 1] == '\n')
+			break;
+	}
+	if (i < field->name_count)
+		cmd_message("warning: class %" PRIu32 " of field '%s' has a name that ends in a "
+			    "line feed, which readers cut off", i, field->name);
+}
+
 int to_open(struct to *to, struct stele_dataset *ds)
 {
 	struct stele_dataset_info info = {.size = sizeof(info)};
@@ -155,6 +186,9 @@ int to_open(struct to *to, struct stele_dataset *ds)
 	error = read_fields(to, ds, info.field_count);
 	if (!error && to->format == TO_EXAMPLE && !to->quiet)
 		warn_classes(to);
+	for (uint32_t i = 0; i < to->field_count && !error && !to->quiet; i++)
+		if (to->format == TO_WEBDATASET)
+			warn_names(&to->fields[i]);
 	return !error && to->format == TO_LMDB ? lmdb_begin(to, ds) : error;
 }
 

@@ -161,6 +161,26 @@ ok "says so" grep -q "field 'x' is a tensor, and another field has the name" <<<
 	diag "$err"
 ok "and what has" grep -q "^hint: 'python3 -m stele.parquet export' writes all fields" <<<"$err"
 
+# named CLASS...: exported; what is warned of
+named() {
+	rm -rf "$tmp/named" "$tmp/a" "$tmp/k.tar"
+	for class; do mkdir -p "$tmp/named/$class" && echo x >"$tmp/named/$class/x.jpg"; done
+	must stele build -q "$tmp/named" "$tmp/a"
+	run stele export --to=webdataset "$tmp/a" "$tmp/k.tar"
+	is 0 "$status" "classes $(echo "$*" | xargs): written" || diag "$err"
+}
+named 1 2.5 10
+ok "numbers" grep -q "^stele: warning: all class names of field 'label' are numbers" \
+	<<<"$err" || diag "$err"
+named 1 2 x 007
+ok "some are, not all: no warning" test -z "$(grep warning <<<"$err")" || diag "$err"
+named cat "dog
+"
+ok "a line feed" grep -q "^stele: warning: class 1 of field 'label' has a name that ends in" \
+	<<<"$err" || diag "$err"
+run stele export -q --force --to=webdataset "$tmp/a" "$tmp/k.tar"
+is "0 " "$status $err" "quiet: no warning"
+
 # clash ROWS: exported; what is refused
 clash() {
 	# shellcheck disable=SC2059 # the text is a format
