@@ -37,7 +37,8 @@ static int width_of(const struct stele_field *field)
 	int width = field->name_count ? 1 : 10;
 
 	for (uint32_t i = 0; i < field->name_count && width < WIDTH_MAX; i++) {
-		const size_t size = strlen(field->names[i]);
+		const size_t bytes = strlen(field->names[i]);
+		const size_t size = bytes - (size_t)text_pad(field->names[i], 0);
 
 		if (size > (size_t)width)
 			width = size < WIDTH_MAX ? (int)size : WIDTH_MAX;
@@ -127,7 +128,7 @@ static void print_value(const struct column *column, uint64_t value)
 
 	if (name) {
 		text = text_escape(name, strlen(name));
-		printf("%-*s  ", column->width, text ? text : "?");
+		printf("%-*s  ", text_pad(text, column->width), text ? text : "?");
 		free(text);
 	} else if (column->field.type == STELE_TYPE_F64) {
 		printf("%*.6g  ", column->width, as_f64(value));

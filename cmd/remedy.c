@@ -231,6 +231,9 @@ static const struct {
 	{-EOPNOTSUPP, NULL, "bad mapping '", MAP_AGAIN},
 	{-EPERM, " append ", "has to be forced",
 	 "if SOURCE is the right directory, and whole, use --force"},
+	{-ENOENT, NULL, "samples that can be read",
+	 "what was skipped, and why, follows: a row is left out if any of its fields is damaged, "
+	 "and arrays as a whole"},
 	{-ENOENT, " table ", "source has no samples",
 	 "see whether it is the right file, and more than a header: --allow-empty accepts a "
 	 "source without samples"},

@@ -42,7 +42,7 @@ static void print_class(const char *name, const uint64_t *count)
 {
 	char *text = text_escape(name, strlen(name)), number[TEXT_SIZE];
 
-	printf(ROW "  %-24s %10s\n", "", text ? text : "?",
+	printf(ROW "  %-*s %10s\n", "", text_pad(text, 24), text ? text : "?",
 	       count ? text_count(number, *count) : "");
 	free(text);
 }

@@ -263,6 +263,13 @@ char *text_escape(const char *key, size_t size)
 	return out;
 }
 
+int text_pad(const char *text, int width)
+{
+	for (; text && *text; text++)
+		width += ((unsigned char)*text & 0xC0) == 0x80;
+	return width;
+}
+
 char *text_replace(const char *key, size_t size, bool *exact)
 {
 	char *out = malloc(3 * size + 1), *to = out;

@@ -53,6 +53,8 @@ bool text_shows(const char *text, size_t length);
  * Return: malloc'ed text; NULL (no memory; told to cmd_lost()).
  */
 char *text_escape(const char *key, size_t size);
+/* The width for printf() that pads UTF-8 to so many characters; NULL is one. */
+int text_pad(const char *text, int width);
 /*
  * UTF-8, with U+FFFD for each byte that is 0 or not UTF-8; *exact if there is none. Also
  * malloc'ed.

@@ -12,6 +12,9 @@
 #include "from/row.h"
 #include "text.h"
 
+/* What else there is to do of an array that no field can be. */
+#define ARRAYS_OTHERS "--arrays takes others"
+
 struct archive;
 struct zip_end;
 

@@ -73,7 +73,7 @@ static enum outcome split_quoted(struct split *s, struct cell *cell)
 		const char *quote = memchr(s->data + s->at, '"', s->size - s->at);
 
 		if (!quote || (quote + 1 == s->data + s->size && !s->ended)) {
-			s->why = "a quote that does not end: what follows is lost";
+			s->why = "a quote that does not end";
 			return s->ended ? ROW_WRONG : ROW_MORE;
 		}
 		s->at = (size_t)(quote + 1 - s->data);

@@ -209,6 +209,24 @@ static void take_text(struct dataset *d)
 		libhdf5.H5Tset_strpad(d->type, H5T_STR_NULLPAD);
 }
 
+/* One that no field can have. */
+static const char *other_type(hid_t type)
+{
+	switch (libhdf5.H5Tget_class(type)) {
+	case H5T_COMPOUND:
+		return "elements of several members each";
+	case H5T_ARRAY:
+		return "elements that are arrays";
+	case H5T_REFERENCE:
+		return "references";
+	case H5T_OPAQUE:
+	case H5T_BITFIELD:
+		return "elements of opaque bytes, or of bits";
+	default:
+		return "elements of a type that a field cannot have";
+	}
+}
+
 /* Return: NULL; what is wrong. */
 static const char *take_type(struct dataset *d, hid_t type)
 {
@@ -229,7 +247,7 @@ static const char *take_type(struct dataset *d, hid_t type)
 		npy->row_size = d->element = libhdf5.H5Tget_size(d->type);
 	}
 	if (!npy->text && !npy->dtype)
-		return "elements of a type that a field cannot have";
+		return other_type(type);
 	if (d->type < 0 || !d->element)
 		return why();
 	return d->array.varies && d->rank > 1 ?
@@ -332,7 +350,7 @@ static void take_dataset(struct child *child, hid_t id, const char *path)
 		say_text(child, HDF5_WARNING, "array '%s' is an enumeration: its numbers are "
 			 "taken, and not their names, which other files may give to others", path);
 	if (wrong)
-		say_text(child, HDF5_DAMAGE, "array '%s' has %s", path, wrong);
+		say_text(child, HDF5_DAMAGE, "array '%s' has %s (" ARRAYS_OTHERS ")", path, wrong);
 	else
 		child->list[child->count++] = d;
 }

@@ -91,6 +91,10 @@ static const char *take_type(struct cursor *c, struct npy *out)
 		}
 	if (take(c, "O"))
 		return "Python objects, which only Python can read";
+	if (take(c, "M") || take(c, "m"))
+		return "dates or times (view('i8') makes integers of them)";
+	if (take(c, "V"))
+		return "opaque bytes";
 	out->text = take(c, "S") ? NPY_BYTES : take(c, "U") ? NPY_UCS4 : NPY_NUMBERS;
 	if (!out->text || !take_number(c, &length) || !take(c, "'") || length > UINT32_MAX)
 		return "elements of a type that a field cannot have";

@@ -138,7 +138,10 @@ static int take_header(struct arrays *arrays, struct array *array)
 			      "a header that is cut short" :
 			      npy_parse(arrays->buffer, (size_t)size, &array->npy);
 	}
-	return why ? from_damaged(scan, at, "array '%s' has %s", array->name, why) : 0;
+	if (!why)
+		return 0;
+	return from_damaged(scan, at, "array '%s' has %s%s", array->name, why,
+			    arrays->zip ? " (" ARRAYS_OTHERS ")" : "");
 }
 
 static int take_array(struct arrays *arrays, struct array *array)

@@ -124,18 +124,23 @@ static size_t without_line_ends(const char *text, size_t size)
 	return size;
 }
 
+/* An empty one is none. */
 static int take_class(struct from_scan *scan, struct tar_member *member,
-		      uint32_t field, struct record_value *value)
+		      uint32_t field, struct record_value *value, bool *none)
 {
 	char text[TEXT_MAX], what[1024];
 	int64_t got = tar_member_read(scan, member, text, sizeof(text));
+	size_t size;
 	int ret;
 
 	if (got < 0 || member->lost)
 		return (int)got;
+	size = without_line_ends(text, (size_t)got);
+	*none = !size && (size_t)got == member->size;
+	if (*none)
+		return 0;
 	ret = (size_t)got == member->size ?
-		      record_class(&scan->from->fields, field, text,
-				   without_line_ends(text, (size_t)got), value) :
+		      record_class(&scan->from->fields, field, text, size, value) :
 		      -ENAMETOOLONG;
 	member->lost = ret != 0;
 	if (!ret)
@@ -146,18 +151,27 @@ static int take_class(struct from_scan *scan, struct tar_member *member,
 }
 
 static int take_value(struct from_scan *scan, struct tar_member *member, uint32_t field,
-		      enum record_family family, struct record_value *value)
+		      enum record_family family, struct record_value *value, bool *none)
 {
 	const bool text = family == RECORD_FAMILY_TEXT;
 	int ret;
 
+	*none = false;
 	if (family == RECORD_FAMILY_CLASS)
-		return take_class(scan, member, field, value);
+		return take_class(scan, member, field, value, none);
 	ret = text ? tar_member_copy(scan, member, true) : tar_member_keep(scan, member);
 	*value = (struct record_value){
 		.field = field, .kind = text ? RECORD_TEXT : RECORD_BYTES,
 		.place = member->place, .size = member->size};
 	return ret;
+}
+
+static void remove_value(struct grouping *g, uint32_t at)
+{
+	const uint32_t last = --g->record.count;
+
+	g->record.values[at] = g->record.values[last];
+	memmove(g->endings[at], g->endings[last], sizeof(g->endings[at]));
 }
 
 /* A later member of the same name stands for the earlier one, as when they are unpacked. */
@@ -166,21 +180,25 @@ static int add_value(struct from_scan *scan, struct tar_member *member, struct g
 {
 	struct record_value value = {0};
 	uint32_t at = 0;
+	bool none;
 	int ret;
 
 	while (at < g->record.count && g->record.values[at].field != field)
 		at++;
 	if (at < g->record.count && strcmp(g->endings[at], parts->ending) != 0)
-		return from_damaged(scan, member->offset, "'%s' is there twice",
-				    member->path);
+		return from_damaged(scan, member->offset, "'%s' would be the field '%s', which "
+				    "'.%s' is already", member->path, parts->field, g->endings[at]);
 	/* The path is gone after it. */
 	strcpy(g->endings[at], parts->ending);
-	ret = take_value(scan, member, field, family_of(parts->field), &value);
+	ret = take_value(scan, member, field, family_of(parts->field), &value, &none);
 	if (ret || member->lost)
 		return ret;
 	scan->from->replaced += at < g->record.count;
 	g->record.count += at == g->record.count;
-	g->record.values[at] = value;
+	if (none)
+		remove_value(g, at);
+	else
+		g->record.values[at] = value;
 	return 0;
 }
 

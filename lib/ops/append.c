@@ -137,7 +137,8 @@ int stele_append_check_any(const struct stele_append *append)
 	if (append->source_count ||
 	    builder->opts.flags & STELE_BUILD_ALLOW_EMPTY)
 		return 0;
-	stele_log_error(&builder->log, "the source has no samples");
+	stele_log_error(&builder->log, "the source has no samples%s",
+			builder->report->skipped[STELE_SKIP_UNREADABLE] ? " that can be read" : "");
 	return -ENOENT;
 }
 

@@ -73,6 +73,43 @@ for header in "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}" \
 	built "$tmp/rows.npy"
 	wrong "rows.npy' at byte (0|10|12): array 'data' has " ".npy: $header"
 done
+# A zip of stored members, as np.savez() writes it: what changed shows in its checksums alone.
+# zip_of NAME FILE...: to standard output; the checksums are those of the file ZIPSUM, if set
+zip_of() {
+	perl -e '
+		local $/;
+		sub bytes { open my $file, $_[0] or die; binmode $file; <$file> }
+		sub crc { substr bytes("gzip -c $_[0] |"), -8, 4 }
+		while (my ($name, $path) = splice @ARGV, 0, 2) {
+			my $data = bytes($path);
+			my $head = pack "v5 a4 V2 v2", 20, 0, 0, 0, 0x21,
+				crc($ENV{ZIPSUM} // $path), length $data, length $data,
+				length $name, 0;
+			$list .= "PK\1\2" . pack("v", 20) . $head .
+				pack("v3 V2", 0, 0, 0, 0, length $out) . $name;
+			$out .= "PK\3\4$head$name$data";
+			$count++;
+		}
+		print $out, $list, "PK\5\6", pack "v4 V2 v", 0, 0, $count, $count,
+			length $list, length $out, 0;' "$@"
+}
+# What could be done instead is said.
+while IFS=' ' read -r type why; do
+	printf '\x93NUMPY\1\0\x76\0%-117s\n' \
+		"{'descr': '$type', 'fortran_order': False, 'shape': (3,)}" >"$tmp/rows.npy"
+	head -c 24 /dev/zero >>"$tmp/rows.npy"
+	built "$tmp/rows.npy"
+	wrong "array 'data' has $why$" ".npy of $type"
+	zip_of a.npy "$rows" b.npy "$tmp/rows.npy" >"$tmp/type.npz"
+	built "$tmp/type.npz"
+	wrong "array 'b' has $why \\(--arrays takes others\\)$" ".npz of $type"
+	built --arrays=a "$tmp/type.npz"
+	is "0 5" "$status $(field "$out" .samples)" ".npz of $type: --arrays takes others"
+done <<'END'
+<M8[s] dates or times \(view\('i8'\) makes integers of them\)
+|V8 opaque bytes
+<f16 elements of a type that a field cannot have
+END
 # Its rows are complete before the checksum behind them is read.
 for filter in gzip bzip2 xz zstd lz4; do
 	$filter -c <"$rows" 2>"$tmp/null" >"$tmp/rows.npy" || continue
@@ -107,26 +144,6 @@ done
 is 0 "$quiet" ".npz: cut and flipped"
 is 0 "$odd" ".npz: messages are a line each"
 
-# A zip of stored members, as np.savez() writes it: what changed shows in its checksums alone.
-# zip_of NAME FILE...: to standard output; the checksums are those of the file ZIPSUM, if set
-zip_of() {
-	perl -e '
-		local $/;
-		sub bytes { open my $file, $_[0] or die; binmode $file; <$file> }
-		sub crc { substr bytes("gzip -c $_[0] |"), -8, 4 }
-		while (my ($name, $path) = splice @ARGV, 0, 2) {
-			my $data = bytes($path);
-			my $head = pack "v5 a4 V2 v2", 20, 0, 0, 0, 0x21,
-				crc($ENV{ZIPSUM} // $path), length $data, length $data,
-				length $name, 0;
-			$list .= "PK\1\2" . pack("v", 20) . $head .
-				pack("v3 V2", 0, 0, 0, 0, length $out) . $name;
-			$out .= "PK\3\4$head$name$data";
-			$count++;
-		}
-		print $out, $list, "PK\5\6", pack "v4 V2 v", 0, 0, $count, $count,
-			length $list, length $out, 0;' "$@"
-}
 many=()
 for n in {10..73}; do many+=("long-name-of-array-$n.npy" "$rows"); done
 zip_of "${many[@]}" >"$tmp/many.npz"
@@ -150,7 +167,8 @@ built --on-error=skip --allow-empty "$tmp/flip.npz"
 is "0 0 1" "$status $(field "$out" '"\(.samples) \(.skipped.unreadable.count)"')" \
 	".npz: --on-error=skip has no rows without a field" || diag "$err"
 built --on-error=skip "$tmp/flip.npz"
-wrong "source has no samples" ".npz: --on-error=skip, and nothing else"
+wrong "source has no samples that can be read" ".npz: --on-error=skip, and nothing else"
+ok ".npz: --on-error=skip: why" grep -q "^hint: what was skipped, and why, follows: " <<<"$err"
 built --on-error=skip "$tmp/stored.npz" "$tmp/flip.npz"
 is "0 5 a:f32[2,3] b:f32[2,3]" "$status $(field "$out" .samples) $(types)" \
 	".npz: --on-error=skip takes those of others" || diag "$err"

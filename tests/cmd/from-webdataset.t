@@ -109,7 +109,8 @@ built --from=webdataset "$tmp/d.tar" "$tmp/e.tar"
 is 1 "$status" "not one of another shard"
 shard "$tmp/d.tar" 1.jpg=a 1.cls=1 1.JPG=b 2.jpg=c 2.cls=2
 built --from=webdataset "$tmp/d.tar"
-wrong "d.tar' at byte 2048: '1.JPG' is there twice" "a field twice"
+wrong "d.tar' at byte 2048: '1.JPG' would be the field 'jpg', which '.jpg' is already" \
+	"a field twice"
 built --from=webdataset --on-error=skip "$tmp/d.tar"
 is "0 2" "$status $(stele ls "$image" | paste -sd ' ')" "--on-error=skip leaves the sample out"
 is 1 "$(field "$out" .skipped.unreadable.count)" "and names it"
@@ -126,6 +127,11 @@ is 1 "$(grep -c "warning: classes ' cat' and 'cat' of 'cls' differ" <<<"$err")" 
 shard "$tmp/d.tar" 1.cls=' '
 built --from=webdataset "$tmp/d.tar"
 wrong "'1.cls' has a blank value, which no class can have as a name" "a blank class"
+shard "$tmp/d.tar" 1.cls= 2.cls=dog 3.cls=$'\n' 4.cls=dog 4.jpg=x 4.cls=
+built --from=webdataset "$tmp/d.tar"
+is '0 ["1",{"cls":-1,"jpg":0}] ["2",{"cls":0,"jpg":0}] ["3",{"cls":-1,"jpg":0}] '\
+'["4",{"cls":-1,"jpg":1}]' "$status $(stele ls --fields --json "$image" |
+	jq -cS '[.key, .fields]' | paste -sd ' ')" "an empty class is none" || diag "$err"
 shard "$tmp/d.tar" 1.cls="$(printf '%05000d' 0)"
 built --from=webdataset "$tmp/d.tar"
 wrong "'1.cls' has a value of more than 4000 bytes" "a class too long"
