@@ -112,18 +112,23 @@ int from_refuse_image(const char *source, const char *path)
 	return -EMEDIUMTYPE;
 }
 
-/* Does it begin with the path of a file, on a line of its own? */
-static bool lists_files(const struct from_shard *shard)
+/* By its first line: the path of a file, or JSON that is not one object a line. */
+static void hint_unknown(const struct from_shard *shard)
 {
 	FILE *file = shard->regular ? fopen(shard->path, "re") : NULL;
-	char line[PATH_MAX + 2];
-	bool lists = false;
+	char line[PATH_MAX + 2] = "";
 
-	if (file && fgets(line, sizeof(line), file))
-		lists = row_names_file(shard, line, strcspn(line, "\r\n"));
+	if (file && !fgets(line, sizeof(line), file))
+		line[0] = '\0';
 	if (file)
 		fclose(file);
-	return lists;
+	if (row_names_file(shard, line, strcspn(line, "\r\n")))
+		cmd_hint("%s", FROM_HEADER);
+	else if (line[0] == '{' || line[0] == '[')
+		cmd_hint("of JSON, %s", FROM_OBJECTS);
+	else
+		cmd_hint("of single files, such as pictures, name the directory; unpack what is a "
+			 "zip");
 }
 
 static int unknown(struct from *from, const struct from_shard *shard)
@@ -147,11 +152,7 @@ static int unknown(struct from *from, const struct from_shard *shard)
 	}
 	cmd_message("cannot tell the format of '%s'; name it with --from: %s",
 		    shard->name, from_parse("", &format));
-	if (lists_files(shard))
-		cmd_hint("%s", FROM_HEADER);
-	else
-		cmd_hint("of single files, such as pictures, name the directory; unpack what is a "
-			 "zip");
+	hint_unknown(shard);
 	return -EMEDIUMTYPE;
 }
 

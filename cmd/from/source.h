@@ -36,6 +36,11 @@ struct from_column {
 #define FROM_KEY_COLUMN	    "key"
 #define FROM_PAYLOAD_COLUMN "path"
 
+/* A hint at what is JSON, but not in lines. */
+#define FROM_OBJECTS                                                         \
+	"each line is an object of its own: \"jq -c . FILE\" makes such lines of objects, " \
+	"\"jq -c '.[]' FILE\" of a list"
+
 /* As given on the command line. */
 struct from_opts {
 	const char *format;  /* NULL: detected */

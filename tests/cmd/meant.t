@@ -84,8 +84,14 @@ printf 'key,n\nx,"1" 2\n' >bad.csv
 hints "" "build: of one format, which one of them breaks" build one.csv bad.csv mixed.stele
 
 echo '[{"a": 1}]' >list.json
-hints "each line is an object of its own: \"jq -c '.[]' FILE\" makes such lines of a list" \
-	"build: a list of objects" build --from=jsonl list.json mixed.stele
+printf '[\n{"a": 1},\n{"a": 2}\n]\n' >lists.json
+printf '{\n "a": 1\n}\n{\n "a": 2\n}\n' >objects.json
+lines="each line is an object of its own: \"jq -c . FILE\" makes such lines of objects, \
+\"jq -c '.[]' FILE\" of a list"
+for file in list lists objects; do
+	hints "$lines" "build: $file of JSON" build --from=jsonl $file.json mixed.stele
+	hints "of JSON, $lines" "build: $file of JSON, not named" build $file.json mixed.stele
+done
 printf 'key,n\nx,1\n' | iconv -f UTF-8 -t UTF-16 >wide.csv
 hints "'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 of it" "build: a table in UTF-16" \
 	build wide.csv mixed.stele
