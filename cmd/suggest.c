@@ -56,7 +56,7 @@ void suggest_offer(struct suggest *suggest, const char *candidate, size_t size)
 	if (length == size && !memcmp(suggest->word, candidate, size))
 		return;
 	found = distance(suggest->word, length, candidate, size);
-	if (found > (length + 2) / 3 || found >= size ||
+	if (found > (length + 1) / 3 || found >= size ||
 	    (*suggest->best && found >= suggest->distance))
 		return;
 	memcpy(suggest->best, candidate, size);

@@ -571,6 +571,34 @@ static int warn_alike(const struct from *from)
 	return ret < 0 ? ret : 0;
 }
 
+/* As pandas and databases write a value that is missing. */
+static bool means_missing(const char *name)
+{
+	static const char *const words[] = {"NaN", "nan", "null", "NULL", "None", "NA", "N/A",
+					    "<NA>"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcmp(words[i], name))
+			return true;
+	return false;
+}
+
+/* One that became a class among others. */
+static void warn_of_missing(const struct from *from)
+{
+	for (uint32_t i = 0; i < from->fields.count; i++) {
+		const struct stele_field *field = &from->fields.list[i].field;
+		uint32_t k = 0;
+
+		while (k < field->name_count && !means_missing(field->names[k]))
+			k++;
+		if (k < field->name_count)
+			cmd_message("warning: '%s' is one of the classes of '%s': samples have "
+				    "none where the source has an empty value",
+				    field->names[k], field->name);
+	}
+}
+
 /* pandas writes integers so if some are missing. */
 static void warn_of_gaps(const struct from *from)
 {
@@ -593,6 +621,7 @@ static int resolve(struct from *from)
 
 	if (!ret) {
 		warn_of_gaps(from);
+		warn_of_missing(from);
 		return warn_alike(from);
 	}
 	if (ret == -ERANGE)

@@ -55,6 +55,16 @@ for name in t.csv t.jsonl; do
 	ok "$name: names two of them" grep -q "classes ' cat' and 'cat' of 'label' differ only in" \
 		<<<"$err" || diag "$err"
 done
+for name in NaN null None NA; do
+	table "label\ncat\n$name\n"
+	built "$tmp/t.csv"
+	ok "$name: may be a value that is missing" \
+		grep -q "warning: '$name' is one of the classes of 'label': " <<<"$err" ||
+		diag "$err"
+done
+table 'label\ncat\n\nNancy\n'
+built "$tmp/t.csv"
+is "0 " "$status $err" "others are not"
 table 'label\n1 \n 2\n'
 built "$tmp/t.csv"
 is "0 label:i64 1 2" "$status $(types) $(stele ls --fields --json "$image" |

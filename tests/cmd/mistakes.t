@@ -205,6 +205,7 @@ ok "append: --label is told from it" grep -q "^stele: --label is build's" <<<"$e
 says 1 "choose a smaller size, a filesystem that has larger files" resize --size=4E image
 says 2 "options of a command follow it: 'stele COMMAND -n'" -n build source image
 says 2 "" frobnicate image
+says 2 "" nope image
 for word in delete rm remove; do
 	says 2 "did you mean 'stele snapshot delete'?" $word image@first
 done
