@@ -17,7 +17,8 @@
 
 #define FROM_OPTION "--from="
 #define TO_OPTION   "--to="
-#define KEYS_MAX 200u /* that are shown; more are not chosen from by eye */
+#define OPTION_MAX  64u /* bytes of a name */
+#define KEYS_MAX    200u /* that are shown; more are not chosen from by eye */
 
 static void offer(const char *prefix, const char *word, size_t size, const char *end)
 {
@@ -121,21 +122,23 @@ static void offer_keys(const char *target, const char *word)
 	stele_dataset_close(ds);
 }
 
-static void offer_format(const char *name, void *user)
-{
-	if (!strncmp(name, user, strlen(user)))
-		printf(FROM_OPTION "%s\n", name);
-}
+/* The value of an option, which is the word behind it, or what follows its '='. */
+struct value {
+	const char *option; /* with "=" */
+	const char *prefix;
+	bool joined;
+};
 
-static void offer_exports(const char *prefix)
+static void offer_value(const char *word, void *user)
 {
-	for (const char *const *word = to_words; *word; word++)
-		if (!strncmp(*word, prefix, strlen(prefix)))
-			printf(TO_OPTION "%s\n", *word);
+	const struct value *value = user;
+
+	if (!strncmp(word, value->prefix, strlen(value->prefix)))
+		printf("%s%s\n", value->joined ? value->option : "", word);
 }
 
 /* Options that take one of a few words. False: not this one. */
-static bool offer_words(const char *command, const char *word)
+static bool offer_words(const char *command, struct value *value)
 {
 	static const struct {
 		const char *command, *option, *words[4];
@@ -151,16 +154,42 @@ static bool offer_words(const char *command, const char *word)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		const size_t size = strlen(known[i].option);
-
-		if (strncmp(word, known[i].option, size) != 0 ||
+		if (strcmp(value->option, known[i].option) != 0 ||
 		    strcmp(command, known[i].command) != 0)
 			continue;
 		for (const char *const *w = known[i].words; *w; w++)
-			if (!strncmp(*w, word + size, strlen(word + size)))
-				printf("%s%s\n", known[i].option, *w);
+			offer_value(*w, value);
 		return true;
 	}
+	return false;
+}
+
+/* Of an option that may have a value behind it. */
+static void offer_values(const char *command, const char *option, const char *word, bool joined)
+{
+	char name[OPTION_MAX];
+	struct value value = {name, word, joined};
+
+	snprintf(name, sizeof(name), "%.*s=", (int)strcspn(option, "="), option);
+	if (!strcmp(name, FROM_OPTION))
+		from_each(offer_value, &value);
+	else if (!strcmp(name, TO_OPTION))
+		for (const char *const *w = to_words; *w; w++)
+			offer_value(*w, &value);
+	else if (!offer_words(command, &value))
+		puts(":files");
+}
+
+/* Is the next word its value? */
+static bool wants_value(const struct cmd *cmd, const char *word)
+{
+	const size_t size = strlen(word);
+
+	if (strncmp(word, "--", 2) != 0 || strchr(word, '='))
+		return false;
+	for (const char *at = cmd->usage; (at = strstr(at, word)); at += size)
+		if (at[size] == '=')
+			return true;
 	return false;
 }
 
@@ -223,19 +252,15 @@ int complete_words(const struct cmd *commands, size_t count, char **words)
 		return cmd_finish(CMD_OK);
 	}
 	for (at++; cmd && at[1]; at++) {
-		if (**at == '-')
+		if (**at == '-' || wants_value(cmd, at[-1]))
 			continue;
 		target = target ? target : *at;
 		number++;
 	}
-	if (cmd && !strncmp(*at, FROM_OPTION, strlen(FROM_OPTION)))
-		from_each(offer_format, *at + strlen(FROM_OPTION));
-	else if (cmd && !strncmp(*at, TO_OPTION, strlen(TO_OPTION)))
-		offer_exports(*at + strlen(TO_OPTION));
-	else if (cmd && **at == '-' && strchr(*at, '=')) {
-		if (!offer_words(cmd->name, *at))
-			puts(":files");
-	}
+	if (cmd && wants_value(cmd, at[-1]))
+		offer_values(cmd->name, at[-1], *at, false);
+	else if (cmd && **at == '-' && strchr(*at, '='))
+		offer_values(cmd->name, *at, strchr(*at, '=') + 1, true);
 	else if (cmd && **at == '-')
 		offer_options(*at, cmd->usage);
 	else if (cmd)
