@@ -45,27 +45,6 @@ static int number_text(const struct stele_field *field, union stele_value value,
 		       0 : snprintf(text, NUMBER_SIZE, "%" PRIi64, value.i64);
 }
 
-static void name_member(const struct to *to, const char *path, const char *name,
-			char member[MEMBER_MAX])
-{
-	const char *dot = webdataset_dot(path);
-
-	if (!strcmp(name, "label") && !has_field(to, "cls"))
-		name = "cls";
-	snprintf(member, MEMBER_MAX, "%.*s%s%s",
-		 dot && strcmp(name, "data") != 0 ? (int)(dot - path) : (int)strlen(path), path,
-		 dot && !strcmp(name, "data") ? "" : ".", dot && !strcmp(name, "data") ? "" : name);
-}
-
-static int put_member(struct to *to, const char *path, const char *name, const void *data,
-		      uint64_t size)
-{
-	char member[MEMBER_MAX];
-
-	name_member(to, path, name, member);
-	return tar_whole(to->tar, member, data, size, to->time);
-}
-
 const char *webdataset_npy(const struct stele_field *field, char name[WEBDATASET_NPY_MAX])
 {
 	const size_t size = strlen(field->name), end = strlen(NPY_ENDING);
@@ -86,14 +65,37 @@ const char *webdataset_extension(const struct to *to, const struct stele_field *
 	return name;
 }
 
+static void name_member(const struct to *to, const char *path, const struct stele_field *field,
+			char member[MEMBER_MAX])
+{
+	char name[WEBDATASET_NPY_MAX];
+	const char *dot = webdataset_dot(path);
+
+	webdataset_extension(to, field, name);
+	if (dot && !strcmp(name, "data"))
+		snprintf(member, MEMBER_MAX, "%s", path);
+	else
+		snprintf(member, MEMBER_MAX, "%.*s.%s",
+			 dot ? (int)(dot - path) : (int)strlen(path), path, name);
+}
+
+static int put_member(struct to *to, const char *path, const struct stele_field *field,
+		      const void *data, uint64_t size)
+{
+	char member[MEMBER_MAX];
+
+	name_member(to, path, field, member);
+	return tar_whole(to->tar, member, data, size, to->time);
+}
+
 static int put_tensor(struct to *to, const char *path, const struct stele_field *field,
 		      const void *data, uint64_t size)
 {
-	char member[MEMBER_MAX], name[WEBDATASET_NPY_MAX], head[TO_NPY_HEAD_MAX];
+	char member[MEMBER_MAX], head[TO_NPY_HEAD_MAX];
 	const size_t head_size = to_npy_head(field, size, head);
 	int error;
 
-	name_member(to, path, webdataset_npy(field, name), member);
+	name_member(to, path, field, member);
 	error = tar_file(to->tar, member, head_size + size, to->time);
 	if (!error)
 		error = tar_data(to->tar, head, head_size);
@@ -117,7 +119,7 @@ int webdataset_put(struct to *to, const struct to_sample *sample)
 		if (field->type != STELE_TYPE_I64 && field->type != STELE_TYPE_F64) {
 			error = field->type == STELE_TYPE_TENSOR ?
 					put_tensor(to, sample->path, field, data, value.size) :
-					put_member(to, sample->path, field->name, data,
+					put_member(to, sample->path, field, data,
 						   value.size);
 			data += value.size;
 			continue;
@@ -129,7 +131,7 @@ int webdataset_put(struct to *to, const struct to_sample *sample)
 			size = strlen(word);
 		}
 		if (size)
-			error = put_member(to, sample->path, field->name, word, size);
+			error = put_member(to, sample->path, field, word, size);
 	}
 	return error;
 }
