@@ -310,6 +310,15 @@ class Versions(Case):
         with self.assertRaises(stele.ExistsError) as held:
             stele.Writer(self.target + "@v2", append=False)
         self.assertIn("force=True", held.exception.__notes__[0])
+        with stele.open(self.target):  # which to close would not help
+            with self.assertRaisesRegex(stele.ExistsError, "' holds a Stele image, snapshots 'v1'$"):
+                stele.Writer(self.target, append=False)
+            with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
+                stele.Writer(self.target, append=False, force=True)
+        with stele.Writer(self.target + "-new", {"data": bytes}) as unfinished:
+            with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
+                stele.Writer(self.target + "-new", append=False)
+            unfinished.close()
         self.assertEqual(taken.exception.__notes__, ["choose another name"])
         with self.assertRaises(stele.NotFound):
             stele.Writer(self.target + "x@v2", append=True)
