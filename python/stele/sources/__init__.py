@@ -48,6 +48,7 @@ import glob
 import importlib
 import os
 import re
+import secrets
 import time
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -290,6 +291,12 @@ class _Build:
         self.source.seen.check()
 
 
+def _nowhere(directory: Target | None) -> str:
+    """Where a rehearsal without a target would make its image: beside the temporary file."""
+    given = os.environ.get("TMPDIR") or "/var/tmp" if directory is None else os.fsdecode(directory)
+    return os.path.join(given, f"stele-{secrets.token_hex(8)}")
+
+
 def _import(
     source: Path | Iterable[Path],
     target: Target,
@@ -359,7 +366,7 @@ def _write(work: _Build, target: Target, options: dict[str, Any]) -> tuple[Write
 
 def build(
     source: Path | Iterable[Path],
-    target: Target,
+    target: Target | None,
     *,
     format: str | None = None,
     key: str | None = None,
@@ -372,7 +379,7 @@ def build(
 
     Args:
         source: files, directories or patterns, of the same format.
-        target: PATH[@SNAPSHOT], 'v1' unless named.
+        target: PATH[@SNAPSHOT], 'v1' unless named; None: a dry run, as if it were in `directory`.
         format: see above; None: it is detected.
         key: the column of keys, of str, bytes or int, which is then no field. None: 'key', if
             there is such a column, else FILE/NUMBER.
@@ -386,6 +393,8 @@ def build(
         stele.Error: the target cannot be written.
     """
     _refuse("build", ("append", "base", "update", "keep", "delete_missing", "always"), options)
+    if target is None:
+        target, options["dry_run"] = _nowhere(options.get("directory")), True
     return _import(
         source, target, format, key, columns, on_error, append=False, progress=progress, **options
     )
