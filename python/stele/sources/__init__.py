@@ -30,7 +30,8 @@ class -1; where integers have nulls, they become float.
 Fields have the names of their columns; what is no letter or digit of ASCII, '.' or '-' becomes '_'.
 
 Keys are the column `key`, or else FILE/NUMBER with ten digits, as of `stele build`: files by their
-names below the directory, splits of Hugging Face and datasets of Lance by theirs.
+names below the directory, splits of Hugging Face and datasets of Lance by theirs. A row whose
+column of keys is null or empty is an error, whatever `on_error` says.
 
 Damage is an error that names file and place; `on_error="skip"` leaves out what cannot be read.
 What has no checksum, though, may be damaged and still be read: Parquet has them if it was written
@@ -69,6 +70,7 @@ __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 APPEND = "stele.sources.append() adds a snapshot to it"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
 UNIQUE = "key names a column in which no value comes twice"
+FILLED = "key names another column, with a value in each row; or fill in what this one lacks"
 SKIP = "on_error='skip' leaves out what cannot be read"
 _LOST = 1000  # of them are listed
 _TWICE = re.compile(r" was put twice: as samples (\d+) and (\d+),")
@@ -194,7 +196,10 @@ def _key(row: Row, key: str | None, column: Any) -> str | bytes:
     if key is None:
         return f"{row.name}/{row.number:010}"
     if column is None or column == "" or column == b"":
-        raise SourceError(f"'{row.name}' row {row.number}: column '{key}' has no key there")
+        is_what = "null" if column is None else "empty"
+        raise SourceError(
+            f"'{row.name}' row {row.number} has no key: column '{key}' is {is_what} there", FILLED
+        )
     return column if isinstance(column, (str, bytes)) else str(column)
 
 

@@ -17,7 +17,7 @@ from ..dataset import split
 from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
-from . import APPEND, SKIP, UNIQUE, Report, SourceError, append, build
+from . import APPEND, FILLED, SKIP, UNIQUE, Report, SourceError, append, build
 from .detect import FORMATS, NAMED
 from .source import OTHER_FORMAT, SOME, TAKES
 
@@ -33,6 +33,7 @@ _HINTS = {
     SOME: "--columns=A,B takes only the columns that are named",
     TAKES: "name it in --columns=A,B, with all others that become fields",
     UNIQUE: "--key=COLUMN names a column in which no value comes twice",
+    FILLED: "--key=COLUMN names another column, with a value in each row; or fill in what this one lacks",
     SKIP: "--on-error=skip leaves out what cannot be read",
     LARGER: "use a larger target, or a larger --size of a file or RBD image",
     "choose another name": "choose another name",

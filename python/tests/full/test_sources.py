@@ -246,8 +246,21 @@ class Parquet(Case):
         self.write(table_of({"tensor"}), "t.parquet")
         self.refuses(self.tmp / "t.parquet", "cannot be keys: it is float32", key="tensor")
         self.refuses(self.tmp / "t.parquet", "no column but that of the keys", columns=[])
-        self.write(pyarrow.table({"key": ["a", None], "n": [1, 2]}), "n.parquet")
-        self.refuses(self.tmp / "n.parquet", "'n.parquet' row 1: column 'key' has no key")
+        lacks = {
+            "text": ["a", None], "data": [b"a", None], "words": pyarrow.array(["a", None]).dictionary_encode(),
+            "i64": pyarrow.array([1, None]), "u64": pyarrow.array([2**64 - 1, None], "uint64"),
+            "day": pyarrow.array([1, None], pyarrow.date32()), "empty": ["a", ""],
+        }  # fmt: skip
+        self.write(pyarrow.table({"key": ["a", None], "n": [1, 2], **lacks}), "n.parquet")
+        for name in "key", *lacks:
+            why = f"^'n.parquet' row 1 has no key: column '{name}' is {'empty' if name == 'empty' else 'null'} there$"
+            for on_error in "fail", "skip":  # it is not what cannot be read
+                for columns in ["n"], ["n", name]:
+                    if (name, len(columns)) != ("u64", 2):
+                        notes = self.refuses(
+                            self.tmp / "n.parquet", why, key=name, columns=columns, on_error=on_error
+                        )
+                        self.assertEqual(notes, stele.sources.FILLED)
         self.write(pyarrow.table({"key": ["a", "a"], "n": [1, 2]}), "n.parquet")
         self.refuses(self.tmp / "n.parquet", "'a' was put twice")
 
