@@ -12,7 +12,7 @@ Parquet, though, and a record batch or shard that is compressed is held as a who
 What a source is shows in its name and in how it begins; `format` says it where that is not so:
 
 - `parquet`, `arrow` (IPC files, streams, Feather): files, directories and patterns; pyarrow reads
-  them. Directories that are named COLUMN=VALUE, of Parquet, are columns.
+  them. Directories below them that are named COLUMN=VALUE, of Parquet, are columns.
 - `huggingface`: what `save_to_disk()` wrote. The splits of a DatasetDict are the classes of a field
   'split'. It takes pyarrow, not datasets.
 - `mds`, `litdata`: directories with an index.json. They take NumPy alone; pyarrow, if

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import io
 import json
+import logging
 import os
 import random
 import shutil
@@ -288,6 +289,27 @@ class Parquet(Case):
             with self.assertRaisesRegex(stele.sources.SourceError, why):
                 self.append(self.write(wrong), "v4", update=True)
             self.assertEqual(Path(self.target).read_bytes(), before)
+
+    def test_directories_that_are_no_columns(self):
+        """Of those above what was given, which are left out, somebody is told."""
+        where = "year=2026/lang=en/a.parquet"
+        path = self.write(table_of({"i8"}).drop(["key"]), f"in/{where}")
+        for source, names, options in (
+            (self.tmp / "in", "", {}), (self.tmp / "in/year=2026", "'year'", {}),
+            (path, "'year', 'lang'", {}), (self.tmp / "in/*/*/*.parquet", "'year', 'lang'", {}),
+            (path, "", {"columns": ["i8"]}),
+        ):  # fmt: skip
+            want = [] if not names else [
+                f"WARNING:stele:left out, as only directories below a source are columns: {names} of "
+                f"'{path}'; the source '{self.tmp / 'in'}' has them"
+            ]  # fmt: skip
+            with self.subTest(source), self.assertLogs("stele") as logs:
+                logging.getLogger("stele").info("")
+                self.build(str(source), **options)
+            self.assertEqual([line for line in logs.output if "left out" in line], want)
+        self.write(table_of({"i8"}).rename_columns(["year", "lang"]), f"in/{where}")
+        with self.assertNoLogs("stele", "WARNING"):  # the file itself has them
+            self.build(path, key="lang", columns=["year"])
 
     def test_hive_and_files_that_differ(self):
         for year in (2025, 2026):
