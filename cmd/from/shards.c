@@ -16,12 +16,17 @@
 #include "from/source.h"
 
 #define LOOKS_MAX 8u /* files; a wrong guess is only a hint that does not help */
+#define DEPTH_MAX 4u /* directories COLUMN=VALUE in each other */
 
 /* Files of these hold many samples. */
 static const char *const formats[] = {"tar",	    "tfrecord", "recordio",
 				      "mindrecord", "ffrecord", "hdf5"};
 
-static bool look_at(const char *directory, const char *name, struct shards *out)
+static bool look_in(const char *directory, unsigned int depth, struct shards *out);
+
+/* Of Parquet, directories may be columns, named COLUMN=VALUE; stele.sources reads those, too. */
+static bool look_at(const char *directory, const char *name, unsigned int depth,
+		    struct shards *out)
 {
 	char *path = NULL;
 
@@ -29,6 +34,9 @@ static bool look_at(const char *directory, const char *name, struct shards *out)
 	if (asprintf(&path, "%s/%s", directory, name) < 0)
 		return false;
 	out->format = foreign_file(path);
+	if (!out->format && depth && strchr(name, '=') &&
+	    !(look_in(path, depth - 1, out) && out->foreign))
+		out->format = NULL;
 	out->foreign = out->format;
 	if (!out->format) {
 		const char *format = from_guess(path);
@@ -41,7 +49,7 @@ static bool look_at(const char *directory, const char *name, struct shards *out)
 	return out->format;
 }
 
-bool shards_look(const char *directory, struct shards *out)
+static bool look_in(const char *directory, unsigned int depth, struct shards *out)
 {
 	DIR *dir = opendir(directory);
 	struct shards found;
@@ -50,16 +58,21 @@ bool shards_look(const char *directory, struct shards *out)
 
 	*out = (struct shards){.format = NULL};
 	for (unsigned int i = 0; same && i < LOOKS_MAX && (entry = readdir(dir));) {
-		if (*entry->d_name == '.')
+		if (*entry->d_name == '.' || *entry->d_name == '_') /* "_SUCCESS" */
 			continue;
 		i++;
-		same = look_at(directory, entry->d_name, &found) &&
+		same = look_at(directory, entry->d_name, depth, &found) &&
 		       (!out->format || !strcmp(out->format, found.format));
 		*out = found;
 	}
 	if (dir)
 		closedir(dir);
 	return same && out->format;
+}
+
+bool shards_look(const char *directory, struct shards *out)
+{
+	return look_in(directory, DEPTH_MAX, out);
 }
 
 static bool is_image(const char *directory, const char *name, const struct stat *target)

@@ -15,8 +15,9 @@ struct shards {
 };
 
 /*
- * Some of the files are looked at, and of each how it begins. False: there are others, or
- * directories, or what may well be samples as they are, such as .npy or .json files.
+ * Some of the files are looked at, and of each how it begins, also in directories that are
+ * named COLUMN=VALUE. False: there are others, or other directories, or what may well be
+ * samples as they are, such as .npy or .json files.
  */
 bool shards_look(const char *directory, struct shards *out);
 

@@ -173,15 +173,37 @@ static int open_unused(struct stele_claim *claim, const char *backend)
 	return ret ? ret : open_file(claim, backend, &asked);
 }
 
+/*
+ * Of an image that is open here alone it is to be said first that it is one: to close it would
+ * not help. Return: 0; -EEXIST (logged).
+ */
+static int check_open_here(struct stele_claim *claim, const char *backend)
+{
+	struct stele_device *dev;
+	struct stele_image image;
+	int ret = 0;
+
+	if (claim->force || claim->copy_of || !stele_file_is_open_here(claim->path) ||
+	    stele_guard_in_use(claim->path, NULL) ||
+	    stele_device_open(claim->path, NULL, 0, backend, NULL, &dev) < 0)
+		return 0;
+	if (!stele_image_probe(dev, NULL, true, &image)) {
+		ret = stele_claim_refuse_image(claim, &image);
+		image.dev = NULL; /* closed below */
+		stele_image_release(&image);
+	}
+	stele_device_close(dev);
+	return ret;
+}
+
 static int open_target(struct stele_claim *claim,
 		       const struct stele_claim_opts *opts)
 {
-	int ret = -EEXIST;
+	int ret = claim->rbd ? check_mapped(claim) : check_open_here(claim, opts->backend);
 
-	if (claim->rbd) {
-		ret = check_mapped(claim);
+	if (ret || claim->rbd)
 		return ret ? ret : stele_claim_open_rbd(claim, opts);
-	}
+	ret = -EEXIST;
 	/* What somebody else has just created is looked at like all that was there before. */
 	for (int i = 0; i < OPEN_TRIES && ret == -EEXIST; i++)
 		ret = open_unused(claim, opts->backend);
@@ -198,21 +220,6 @@ static void inherit_lost(struct stele_claim *claim)
 
 	if (lost)
 		snprintf(claim->lost, sizeof(claim->lost), "%s", lost);
-}
-
-/* Refused without force; a dry run says what force would overwrite. */
-static int refuse_image(struct stele_claim *claim, struct stele_image *image)
-{
-	const char *label = image->sb.label;
-	char text[STELE_CLAIM_TEXT_SIZE];
-
-	stele_claim_describe(image, text);
-	stele_log_emit(&claim->log,
-		       claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
-		       "'%s' holds a Stele image, %s%s%s%s%s",
-		       claim->path, *label ? "label '" : "", label, *label ? "', " : "", text,
-		       claim->force ? ", which would be overwritten" : "");
-	return claim->force ? 0 : -EEXIST;
 }
 
 static void refuse_damaged(const struct stele_claim *claim, int error)
@@ -280,7 +287,7 @@ static int check_image(struct stele_claim *claim)
 		if (claim->copy_of && !claim->force)
 			ret = -EEXIST; /* made since the copy looked: it goes on with it */
 		else if (!claim->force || claim->dry)
-			ret = refuse_image(claim, &image);
+			ret = stele_claim_refuse_image(claim, &image);
 		image.dev = NULL; /* the claim's */
 		stele_image_release(&image);
 		return ret < 0 ? ret : 1;

@@ -4,7 +4,8 @@
  *
  * What may stand against it is asked in one order, and nothing is written
  * before all has been answered: in use; mapped; held by another opener; an
- * image of ours; a signature of somebody else; too small. Force answers for
+ * image of ours; a signature of somebody else; too small. An image that only
+ * this process has open is told first. Force answers for
  * the images and the signatures, never for the rest.
  */
 #ifndef STELE_TXN_CLAIM_H
@@ -102,6 +103,8 @@ void stele_claim_drop(struct stele_claim *claim, bool failed);
 
 /* What would be lost with it: "snapshots 'v1', 'v2', and 'v0', deleted, that can be undeleted". */
 void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM_TEXT_SIZE]);
+/* Log it. Return: -EEXIST; 0: it is forced, which a dry run says. */
+int stele_claim_refuse_image(const struct stele_claim *claim, const struct stele_image *image);
 /* Note it, in the room that claim->lost has: the label, and the snapshots, at least one. */
 void stele_claim_tell_lost(struct stele_claim *claim, const struct stele_image *image);
 

@@ -4,6 +4,7 @@
  */
 #include "lib/txn/claim.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,19 @@ void stele_claim_describe(const struct stele_image *image, char text[STELE_CLAIM
 		 *there ? "snapshots " : "without snapshots", there,
 		 !*deleted ? "" : *there ? ", and " : " but ", deleted,
 		 *deleted ? ", deleted, that can be undeleted" : "");
+}
+
+int stele_claim_refuse_image(const struct stele_claim *claim, const struct stele_image *image)
+{
+	const char *label = image->sb.label;
+	char text[STELE_CLAIM_TEXT_SIZE];
+
+	stele_claim_describe(image, text);
+	stele_log_emit(&claim->log, claim->force ? STELE_LOG_WARNING : STELE_LOG_ERROR,
+		       "'%s' holds a Stele image, %s%s%s%s%s",
+		       claim->path, *label ? "label '" : "", label, *label ? "', " : "", text,
+		       claim->force ? ", which would be overwritten" : "");
+	return claim->force ? 0 : -EEXIST;
 }
 
 void stele_claim_tell_lost(struct stele_claim *claim, const struct stele_image *image)

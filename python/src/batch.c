@@ -79,7 +79,7 @@ static PyObject *batch_subscript(PyObject *self, PyObject *which)
 	PyObject *list, *part;
 
 	if (PyIndex_Check(which)) {
-		index = PyNumber_AsSsize_t(which, PyExc_IndexError);
+		index = PyNumber_AsSsize_t(which, NULL); /* at most the largest */
 		if (index == -1 && PyErr_Occurred())
 			return NULL;
 		return batch_item(self, index < 0 ? index + count : index);

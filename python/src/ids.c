@@ -48,18 +48,30 @@ int py_selection_has(const struct py_selection *in, const uint64_t *sorted, uint
 	return bsearch(&id, sorted, in->count, sizeof(id), compare) != NULL;
 }
 
-static int map(const struct py_selection *in, long long index, uint64_t *id)
+/* Takes over the index; NULL: an exception is set. */
+static int refuse_index(const struct py_selection *in, PyObject *index)
+{
+	if (index)
+		PyErr_Format(PyExc_IndexError, "sample %S is out of range: there are %llu", index,
+			     (unsigned long long)in->count);
+	Py_XDECREF(index);
+	return -1;
+}
+
+/* Return: 0; 1: it is out of range. */
+static int find(const struct py_selection *in, long long index, uint64_t *id)
 {
 	const long long at = index < 0 ? index + (long long)in->count : index;
 
-	if (at < 0 || (uint64_t)at >= in->count) {
-		PyErr_Format(PyExc_IndexError,
-			     "sample %lld is out of range: there are %llu", index,
-			     (unsigned long long)in->count);
-		return -1;
-	}
+	if (at < 0 || (uint64_t)at >= in->count)
+		return 1;
 	*id = in->ids ? in->ids[at] : in->first + (uint64_t)at;
 	return 0;
+}
+
+static int map(const struct py_selection *in, long long index, uint64_t *id)
+{
+	return find(in, index, id) ? refuse_index(in, PyLong_FromLongLong(index)) : 0;
 }
 
 /* Arrays and tensors of no dimensions are indices, too. */
@@ -93,11 +105,19 @@ int py_selection_is_index(PyObject *which)
 
 int py_selection_index(const struct py_selection *in, PyObject *index, uint64_t *id)
 {
-	Py_ssize_t value = PyNumber_AsSsize_t(index, PyExc_IndexError);
+	/* One that is larger becomes the largest, which is never in range. */
+	Py_ssize_t value = PyNumber_AsSsize_t(index, NULL);
 
 	if (value == -1 && PyErr_Occurred())
 		return -1;
-	return map(in, value, id);
+	if (!find(in, value, id))
+		return 0;
+	refuse_index(in, PyNumber_Index(index));
+	if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* it has more digits than str() writes */
+		PyErr_Clear();
+		PyNumber_AsSsize_t(index, PyExc_IndexError);
+	}
+	return -1;
 }
 
 static int make_room(struct py_selection *out, Py_ssize_t count)
@@ -135,8 +155,9 @@ static int pick_slice(const struct py_selection *in, PyObject *slice,
 	return 0;
 }
 
-/* The integer at `data` of a buffer with that format. */
-static long long integer_at(const char *data, char format, Py_ssize_t size)
+/* The id of the integer at `data` of a buffer with that format. */
+static int map_at(const struct py_selection *in, const char *data, char format,
+		  Py_ssize_t size, uint64_t *id)
 {
 	const int is_signed = strchr("bhilqn", format) != NULL;
 	int64_t i64 = 0;
@@ -144,8 +165,10 @@ static long long integer_at(const char *data, char format, Py_ssize_t size)
 	memcpy(&i64, data, (size_t)size);
 	if (is_signed && size < 8 && i64 >> (size * 8 - 1))
 		i64 -= INT64_C(1) << (size * 8);
-	/* Unsigned ones over 2^63 come out negative, so they are never in range. */
-	return !is_signed && i64 < 0 ? INT64_MAX : i64;
+	/* Unsigned ones from 2^63 on come out negative. */
+	if (!is_signed && i64 < 0)
+		return refuse_index(in, PyLong_FromUnsignedLongLong((uint64_t)i64));
+	return map(in, i64, id);
 }
 
 static int check_mask(const struct py_selection *in, Py_ssize_t count)
@@ -204,11 +227,8 @@ static int pick_buffer(const struct py_selection *in, PyObject *which,
 	if (!make_room(out, view.len / view.itemsize))
 		err = 0;
 	for (uint64_t i = 0; !err && i < out->count; i++)
-		err = map(in,
-			  integer_at((const char *)view.buf +
-					     (Py_ssize_t)i * view.strides[0],
-				     *format, view.itemsize),
-			  &out->ids[i]);
+		err = map_at(in, (const char *)view.buf + (Py_ssize_t)i * view.strides[0],
+			     *format, view.itemsize, &out->ids[i]);
 	PyBuffer_Release(&view);
 	return err;
 }

@@ -45,8 +45,9 @@ class Writer(_stele.Writer):
             there needs a name that it does not have.
         schema: what fields samples have, by name: bytes, str, int, float, a list of class
             names (an int, which put() also takes by name, and -1 for none of them), or
-            stele.tensor(dtype, shape); also Dataset.fields. None: those of the image, or else of the first sample:
-            arrays may then differ in their first dimension.
+            stele.tensor(dtype, shape); also Dataset.fields. Those of an image that is there, in
+            any order. None: the image's, or else of the first sample: arrays may then differ in
+            their first dimension.
         base: the snapshot of an image that is there from which the new one starts; None: the
             newest.
         append: True: the image is there; False: it is not; None: either.
@@ -194,9 +195,9 @@ class Writer(_stele.Writer):
         try:
             if start is not None:
                 self._base(start)
-            if fields is None and newest:
+            if newest and (fields is None or len(fields) > 1):
                 with Dataset._open(choose(target, base or newest), 0, backend, False) as then:
-                    fields = then.fields
+                    fields = then.fields if fields is None else _ordered(fields, then.fields)
             if fields is not None:
                 self._take(fields)
         except BaseException as error:
@@ -419,6 +420,11 @@ def _names(target: bytes, backend: str | None, append: bool | None) -> list[str]
             raise
         return None
     return [snapshot["name"] for snapshot in snapshots if not snapshot["deleted_time"]]
+
+
+def _ordered(fields: dict[str, Field], there: dict[str, Field]) -> dict[str, Field]:
+    """In the order of the image, which counts there; put() takes values by name."""
+    return {name: fields[name] for name in there if name in fields} | fields
 
 
 def _of(key: Key, error: Exception) -> Exception:

@@ -56,6 +56,22 @@ class Sequence(unittest.TestCase):
             with self.assertRaises(TypeError):
                 self.ds[bad]
 
+    def test_out_of_range(self):
+        """The number is the one that was given, of any size."""
+        n = len(self.ds)
+        of = lambda *numbers, dtype: numpy.array(numbers, dtype)
+        for which, number in (
+            *((i, i) for i in (n, -n - 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**30)),
+            (numpy.uint64(2**64 - 1), 2**64 - 1), ([0, 2**64], 2**64), (range(2**70, 2**70 + 2), 2**70),
+            (of(0, 2**64 - 1, dtype="u8"), 2**64 - 1), (of(2**63, dtype="u8"), 2**63),
+            (of(-(2**63), dtype="i8"), -(2**63)), (of(2**32 - 1, dtype="u4"), 2**32 - 1),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(IndexError, f"^sample {number} is out of range: there are {n}$"):
+                self.ds[which]
+        for number in 10**5000, -(10**5000):  # Python writes no such number
+            with self.assertRaises(IndexError):
+                self.ds[number]
+
     def test_arrays_of_others(self):
         """Arrays that select nothing are refused in our words, not in NumPy's."""
         numbers = numpy.arange(len(self.ds))

@@ -146,8 +146,9 @@ class Loaders(unittest.TestCase):
             self.assertIs(batch.buffer.obj, batch.buffer.obj)
             self.assertEqual(batch[-1].id, batch[63].id)
             self.assertEqual([s.id for s in batch[1:3]], list(batch.ids[1:3]))
-            with self.assertRaises(IndexError):
-                batch[64]
+            for bad in (64, -65, 2**63, -(2**64)):
+                with self.assertRaisesRegex(IndexError, "^the batch has fewer samples$"):
+                    batch[bad]
             labels = batch.stack("label").numpy()
             self.assertEqual(labels.tolist(), [s["label"] for s in batch])
         self.assertEqual(len(loader), 9)

@@ -430,6 +430,30 @@ class Command(Case):
         self.assertRegex(out, r"(?m)^skipped     1: cannot be read, 10 samples\n {14}'.*00001.mds': it has ")
         self.assertEqual(self.command("-f", "-q", "--on-error=skip", self.directory / "mds", self.target), (0, "", ""))
 
+    def test_without_target(self):
+        """A rehearsal needs none, as that of 'stele build'; options may stand between paths."""
+        top = self.mds()
+        report = stele.sources.build(top, None)
+        self.assertEqual((report.samples, report.written.granule), (30, 16))
+        want = self.command("-n", top, self.target)
+        self.assertRegex(want[1], r"\Asamples     30, (.*\n){3}dry run: nothing was written\n\Z")
+        self.assertEqual(self.command("-n", top), want)
+        self.assertEqual(self.command(top, "--dry-run"), want)
+        self.assertNotIn("target", json.loads(self.command("-n", "--json", top)[1]))
+        needs = "[options] SOURCE... {0}\npython3 -m stele.sources {1}: error: {1} needs a SOURCE and a {2}\n"
+        for arguments, verb, names in (
+            ((top,), "build", ("TARGET[@SNAPSHOT]", "build", "TARGET")),
+            (("-n",), "build", ("TARGET[@SNAPSHOT]", "build", "TARGET")),
+            (("-n", top), "append", ("TARGET@NEW", "append", "TARGET@NEW")),
+        ):
+            status, out, err = self.command(*arguments, verb=verb)
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn(needs.format(*names), err)
+        self.assertIn(": unrecognized arguments: --no\n", self.command(top, "--no", self.target)[2])
+        self.assertEqual(list(self.directory.iterdir()), [top])
+        self.assertEqual(self.command(top, "-q", "--key=n", "--", self.target), (0, "", ""))
+        self.assertTrue(os.path.exists(self.target))
+
     def test_refuses(self):
         top = self.mds()
         for arguments, status, err in (
@@ -724,11 +748,10 @@ class Command(Case):
 
     def test_page(self):
         """The manual names all options of build."""
-        from stele.sources.__main__ import _parser
+        from stele.sources.__main__ import _parsers
 
-        _, verbs = _parser()._actions
         page = Path("man/stele-build.1").read_text().partition("Parquet, Arrow and Feather")[2].partition(".Sh LABELS")[0]
-        options = {name for action in verbs.choices["build"]._actions for name in action.option_strings}
+        options = {name for action in _parsers()[1]["build"]._actions for name in action.option_strings}
         self.assertEqual(sorted(o for o in options if o.startswith("--") and o not in {"--force", "--quiet", "--dry-run"}
                                 and not re.search(rf"^\.Fl .*{o[1:]}\b", page, re.M)), [])
 

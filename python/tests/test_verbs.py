@@ -81,6 +81,9 @@ class Build(Case):
         with stele.open(self.target):
             with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
                 stele.build(self.source, self.target, force=True)
+            for dry_run in False, True:  # to close it would not help
+                with self.assertRaisesRegex(stele.ExistsError, "' holds a Stele image, snapshots 'v1'$"):
+                    stele.build(self.source, self.target, dry_run=dry_run)
         stele.build(self.source, self.target, force=True)
         with self.assertRaisesRegex(stele.Error, "are read by the program 'stele build'.$"):
             stele.build(__file__, self.target + "2")

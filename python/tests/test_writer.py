@@ -7,6 +7,7 @@ import gc
 import hashlib
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -310,6 +311,15 @@ class Versions(Case):
         with self.assertRaises(stele.ExistsError) as held:
             stele.Writer(self.target + "@v2", append=False)
         self.assertIn("force=True", held.exception.__notes__[0])
+        with stele.open(self.target):  # which to close would not help
+            with self.assertRaisesRegex(stele.ExistsError, "' holds a Stele image, snapshots 'v1'$"):
+                stele.Writer(self.target, append=False)
+            with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
+                stele.Writer(self.target, append=False, force=True)
+        with stele.Writer(self.target + "-new", {"data": bytes}) as unfinished:
+            with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
+                stele.Writer(self.target + "-new", append=False)
+            unfinished.close()
         self.assertEqual(taken.exception.__notes__, ["choose another name"])
         with self.assertRaises(stele.NotFound):
             stele.Writer(self.target + "x@v2", append=True)
@@ -640,6 +650,26 @@ class Versions(Case):
                 stele.Writer(self.target + "@v2", schema, progress=False)
             self.assertEqual(caught.exception.__notes__, ["without a schema, a Writer takes the fields of the snapshot"])
         self.assertEqual(digest(self.target), self.before)
+
+    def test_fields_in_another_order(self):
+        """Of an image that is there its own order counts, and values come by name."""
+        schema, other = {"a": int, "b": int, "c": str}, {"c": str, "b": int, "a": int}
+        with stele.Writer(self.target, schema, force=True, progress=False) as w:
+            w.put("1", {"a": 1, "b": 2, "c": "3"})
+        for base, name in (None, "v2"), ("v1", "v3"):
+            with stele.Writer(f"{self.target}@{name}", other, base=base, progress=False) as w:
+                self.assertEqual(list(w.fields), ["a", "b", "c"])
+                w.put(name, {"c": "6", "b": 5, "a": 4})
+            with stele.open(f"{self.target}@{name}") as ds:
+                self.assertEqual([ds["1"][f] for f in ds.fields], [1, 2, "3"])
+                self.assertEqual({f: ds[name][f] for f in ds.fields}, {"a": 4, "b": 5, "c": "6"})
+        for bad, why in (
+            (other | {"b": float}, "field 'b' is f64 instead of i64"),
+            ({"d": int} | other, "field 'd' (i64) is not in the snapshot"),
+            ({"c": str, "a": int}, "field 'c' (utf8) instead of 'b' (i64)"),
+        ):
+            with self.assertRaisesRegex(stele.Error, f": {re.escape(why)}$"):
+                stele.Writer(self.target + "@v4", bad, progress=False)
 
     def test_an_exception(self):
         for kind in (RuntimeError, KeyboardInterrupt):

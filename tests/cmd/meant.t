@@ -296,6 +296,15 @@ hints "the samples are the files of 'tars' as they are (tar): 'stele build SOURC
 what is in them" "a directory of archives" build tars tars.stele
 hints "the samples are the files of 'parquets' as they are (Parquet): 'python3 -m stele.sources \
 build SOURCE TARGET' takes what is in them" "a directory of tables" build parquets parquets.stele
+mkdir -p hive/year={2020,2021}/lang=en hive-tar/year=2020
+for d in hive/*/*; do echo PAR1 >"$d/part-0"; done
+touch hive/_SUCCESS
+hints "the samples are the files of 'hive' as they are (Parquet): 'python3 -m stele.sources \
+build SOURCE TARGET' takes what is in them" "directories that are columns" build hive hive.stele
+cp tars/* hive-tar/year=2020
+hints "" "which archives have none of" build hive-tar hive-tar.stele
+cp other.bin hive/year=2021/lang=en
+hints "" "tables beside others there" build hive hive2.stele
 cp tars/* other.bin files
 hints "" "archives beside others" build files files.stele
 hints "" "no other index" build none n1.stele

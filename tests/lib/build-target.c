@@ -344,6 +344,7 @@ static void test_busy(void)
 		bail("cannot open the target");
 	is_int(-EBUSY, build(with_flags(STELE_FORCE), NULL),
 	       "a target that is open, even by force");
+	is_int(-EEXIST, build(none, NULL), "without it that is not what is said first");
 	stele_device_close(dev);
 	unlink(target);
 }

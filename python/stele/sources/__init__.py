@@ -12,7 +12,7 @@ Parquet, though, and a record batch or shard that is compressed is held as a who
 What a source is shows in its name and in how it begins; `format` says it where that is not so:
 
 - `parquet`, `arrow` (IPC files, streams, Feather): files, directories and patterns; pyarrow reads
-  them. Directories that are named COLUMN=VALUE, of Parquet, are columns.
+  them. Directories below them that are named COLUMN=VALUE, of Parquet, are columns.
 - `huggingface`: what `save_to_disk()` wrote. The splits of a DatasetDict are the classes of a field
   'split'. It takes pyarrow, not datasets.
 - `mds`, `litdata`: directories with an index.json. They take NumPy alone; pyarrow, if
@@ -30,7 +30,8 @@ class -1; where integers have nulls, they become float.
 Fields have the names of their columns; what is no letter or digit of ASCII, '.' or '-' becomes '_'.
 
 Keys are the column `key`, or else FILE/NUMBER with ten digits, as of `stele build`: files by their
-names below the directory, splits of Hugging Face and datasets of Lance by theirs.
+names below the directory, splits of Hugging Face and datasets of Lance by theirs. A row whose
+column of keys is null or empty is an error, whatever `on_error` says.
 
 Damage is an error that names file and place; `on_error="skip"` leaves out what cannot be read.
 What has no checksum, though, may be damaged and still be read: Parquet has them if it was written
@@ -48,6 +49,7 @@ import glob
 import importlib
 import os
 import re
+import secrets
 import time
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,6 +70,7 @@ __all__ = ["Lost", "Report", "SourceError", "append", "build"]
 APPEND = "stele.sources.append() adds a snapshot to it"
 OTHER = "give the image a name of its own; 'losetup -l' shows what loop devices are over"
 UNIQUE = "key names a column in which no value comes twice"
+FILLED = "key names another column, with a value in each row; or fill in what this one lacks"
 SKIP = "on_error='skip' leaves out what cannot be read"
 _LOST = 1000  # of them are listed
 _TWICE = re.compile(r" was put twice: as samples (\d+) and (\d+),")
@@ -193,7 +196,10 @@ def _key(row: Row, key: str | None, column: Any) -> str | bytes:
     if key is None:
         return f"{row.name}/{row.number:010}"
     if column is None or column == "" or column == b"":
-        raise SourceError(f"'{row.name}' row {row.number}: column '{key}' has no key there")
+        is_what = "null" if column is None else "empty"
+        raise SourceError(
+            f"'{row.name}' row {row.number} has no key: column '{key}' is {is_what} there", FILLED
+        )
     return column if isinstance(column, (str, bytes)) else str(column)
 
 
@@ -290,6 +296,12 @@ class _Build:
         self.source.seen.check()
 
 
+def _nowhere(directory: Target | None) -> str:
+    """Where a rehearsal without a target would make its image: beside the temporary file."""
+    given = os.environ.get("TMPDIR") or "/var/tmp" if directory is None else os.fsdecode(directory)
+    return os.path.join(given, f"stele-{secrets.token_hex(8)}")
+
+
 def _import(
     source: Path | Iterable[Path],
     target: Target,
@@ -359,7 +371,7 @@ def _write(work: _Build, target: Target, options: dict[str, Any]) -> tuple[Write
 
 def build(
     source: Path | Iterable[Path],
-    target: Target,
+    target: Target | None,
     *,
     format: str | None = None,
     key: str | None = None,
@@ -372,7 +384,7 @@ def build(
 
     Args:
         source: files, directories or patterns, of the same format.
-        target: PATH[@SNAPSHOT], 'v1' unless named.
+        target: PATH[@SNAPSHOT], 'v1' unless named; None: a dry run, as if it were in `directory`.
         format: see above; None: it is detected.
         key: the column of keys, of str, bytes or int, which is then no field. None: 'key', if
             there is such a column, else FILE/NUMBER.
@@ -386,6 +398,8 @@ def build(
         stele.Error: the target cannot be written.
     """
     _refuse("build", ("append", "base", "update", "keep", "delete_missing", "always"), options)
+    if target is None:
+        target, options["dry_run"] = _nowhere(options.get("directory")), True
     return _import(
         source, target, format, key, columns, on_error, append=False, progress=progress, **options
     )

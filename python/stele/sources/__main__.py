@@ -17,7 +17,7 @@ from ..dataset import split
 from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
-from . import APPEND, SKIP, UNIQUE, Report, SourceError, append, build
+from . import APPEND, FILLED, SKIP, UNIQUE, Report, SourceError, append, build
 from .detect import FORMATS, NAMED
 from .source import OTHER_FORMAT, SOME, TAKES
 
@@ -33,6 +33,7 @@ _HINTS = {
     SOME: "--columns=A,B takes only the columns that are named",
     TAKES: "name it in --columns=A,B, with all others that become fields",
     UNIQUE: "--key=COLUMN names a column in which no value comes twice",
+    FILLED: "--key=COLUMN names another column, with a value in each row; or fill in what this one lacks",
     SKIP: "--on-error=skip leaves out what cannot be read",
     LARGER: "use a larger target, or a larger --size of a file or RBD image",
     "choose another name": "choose another name",
@@ -87,7 +88,7 @@ def _time(text: str) -> int:
     return seconds
 
 
-def _add_common(verb: argparse.ArgumentParser) -> None:
+def _add_common(verb: argparse.ArgumentParser, dry_run: str) -> None:
     add = verb.add_argument
     add("--from", dest="format", metavar="FORMAT", choices=[*FORMATS],
         help=f"{', '.join(FORMATS)} (default: detected)")  # fmt: skip
@@ -96,7 +97,7 @@ def _add_common(verb: argparse.ArgumentParser) -> None:
     add("--on-error", choices=["fail", "skip"], default="fail",
         help="what cannot be read: fail (default) or skip")  # fmt: skip
     add("-n", "--dry-run", action="store_true",
-        help="read SOURCE, check everything, print what would be done, and write nothing")  # fmt: skip
+        help=f"read SOURCE, check everything, print what would be done, and write nothing{dry_run}")  # fmt: skip
     add("--granule", metavar="N", type=int, choices=[16, 64, 512, 4096], default=0,
         help="slots are multiples of N bytes: 16, 64, 512 or 4096")  # fmt: skip
     add("--note", metavar="TEXT", help="note to store with the snapshot")
@@ -111,7 +112,6 @@ def _add_common(verb: argparse.ArgumentParser) -> None:
 
 def _add_build(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
-    add("target", metavar="TARGET[@SNAPSHOT]")
     add("-f", "--force", action="store_true", help="overwrite existing contents of TARGET")
     add("--label", metavar="TEXT", help="name of the image")
     add("--posix", action="store_true", help="make it a read-only EROFS, too, see stele-posix(1)")
@@ -120,7 +120,6 @@ def _add_build(verb: argparse.ArgumentParser) -> None:
 
 def _add_append(verb: argparse.ArgumentParser) -> None:
     add = verb.add_argument
-    add("target", metavar="TARGET@NEW")
     add("--base", metavar="OLD", help="snapshot to start from (default: the newest)")
     add("--update", action="store_true", help="replace samples whose contents have changed")
     add("--delete-missing", action="store_true", help="drop samples that SOURCE lacks")
@@ -130,21 +129,43 @@ def _add_append(verb: argparse.ArgumentParser) -> None:
     add("--size", metavar="SIZE", type=_size, default=0, help="grow a file or RBD image to it first")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """That of all, and of each verb; paths are for who calls them to count."""
     parser = argparse.ArgumentParser(prog=f"python3 -m {_NAME}", allow_abbrev=False)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|append")
-    for name, about, options in (
-        ("build", "write the rows of SOURCE to a new image", _add_build),
-        ("append", "write what SOURCE has more as a new snapshot of an image", _add_append),
-    ):
-        verb = verbs.add_parser(
-            name, help=about, allow_abbrev=False,
+    found: dict[str, argparse.ArgumentParser] = {}
+    for name, about, target, dry_run, options in (
+        ("build", "write the rows of SOURCE to a new image", "TARGET[@SNAPSHOT]",
+         "; TARGET is optional", _add_build),
+        ("append", "write what SOURCE has more as a new snapshot of an image", "TARGET@NEW",
+         "", _add_append),
+    ):  # fmt: skip
+        found[name] = verb = verbs.add_parser(
+            name, help=about, allow_abbrev=False, usage=f"%(prog)s [options] SOURCE... {target}",
             description=f"{about[0].upper()}{about[1:]}. SOURCE is files, directories or patterns.",
         )  # fmt: skip
-        verb.add_argument("sources", metavar="SOURCE", nargs="+")
+        verb.add_argument("sources", nargs="*", help=argparse.SUPPRESS)
         options(verb)
-        _add_common(verb)
-    return parser
+        _add_common(verb, dry_run)
+    return parser, found
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    """As of stele: options stand anywhere, the last path is the target, which a rehearsal of
+    build can do without."""
+    parser, verbs = _parsers()
+    given, more = parser.parse_known_args(arguments)  # more: what is behind paths and options
+    verb = verbs[given.verb]
+    end = more.index("--") if "--" in more else len(more)
+    unknown = [word for word in more[:end] if word.startswith("-") and word != "-"]
+    if unknown:
+        verb.error(f"unrecognized arguments: {' '.join(unknown)}")
+    given.sources += more[:end] + more[end + 1 :]
+    target = "TARGET" if given.verb == "build" else "TARGET@NEW"
+    if len(given.sources) < (1 if given.verb == "build" and given.dry_run else 2):
+        verb.error(f"{given.verb} needs a SOURCE and a {target}")
+    given.target = given.sources.pop() if len(given.sources) > 1 else None
+    return given
 
 
 def _status(error: BaseException, append: bool) -> int:
@@ -184,9 +205,8 @@ def _print_skipped(report: Report, line: Callable[[str, str], None]) -> None:
         line("", f"  and {report.skipped_parts - _NAMED:,} more")
 
 
-def _summary(report: Report, target: str, dry_run: bool) -> None:
+def _summary(report: Report, target: str | None, dry_run: bool) -> None:
     made = report.written
-    image = split(target)[0]
     speed = report.bytes / report.seconds if report.seconds else 0
 
     def line(what: str, text: str) -> None:
@@ -200,7 +220,7 @@ def _summary(report: Report, target: str, dry_run: bool) -> None:
     else:
         line("samples", f"{report.samples:,}, {human(report.bytes)}")
     if made.created and not dry_run:
-        line("snapshot", f"{made.snapshot} on '{image}'")
+        line("snapshot", f"{made.snapshot} on '{split(target or '')[0]}'")
         line("digest", f"sha256:{made.digest}")
     if made.created:
         _print_layout(made, line)
@@ -226,10 +246,10 @@ def _skipped(report: Report) -> dict[str, Any]:
     return {"unreadable": {"count": report.skipped_parts, "first": first}}
 
 
-def _json(report: Report, target: str, dry_run: bool) -> None:
+def _json(report: Report, target: str | None, dry_run: bool) -> None:
     """Members have the names that those of stele build and append have."""
     made = report.written
-    members: dict[str, Any] = {"target": target}
+    members: dict[str, Any] = {"target": target} if target is not None else {}
     if not dry_run:
         members |= {
             "snapshot": made.snapshot, "uuid": str(UUID(made.uuid)),
@@ -285,7 +305,7 @@ def _options(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    given = _parse(arguments)
     misuse = _misused(given)
     if misuse:
         return _COMMAND.misuse(misuse)

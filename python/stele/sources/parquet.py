@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.parse
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 
 from ..dataset import Field
+from ..progress import logger
 from .source import OTHER_FORMAT, SourceError, batch_rows, files_of, why
 from .tables import Part, Tables, broken
 from .values import kinds_of
@@ -34,6 +36,11 @@ def _hive(name: str) -> dict[str, str]:
     }
 
 
+def _above(path: str, name: str) -> str:
+    """The directories that were given, and begin no key; name: what keys begin with."""
+    return os.path.join(path[: -len(name)] if path.endswith(name) else os.path.dirname(path), "")
+
+
 class Parquet(Tables):
     """Files, and directories of them, also those that are named COLUMN=VALUE."""
 
@@ -41,6 +48,7 @@ class Parquet(Tables):
         super().__init__(only)
         self.files: list[tuple[str, str, str]] = []  # path, name, or why it is lost
         self.constants: dict[str, dict[str, Any]] = {}
+        self.left: dict[str, str] = {}  # columns, and a file that lacks it
         for path, name in files_of(paths, ENDINGS):
             try:
                 with _open(self.seen.add(path)) as file:
@@ -56,9 +64,27 @@ class Parquet(Tables):
             self.constants[name] = {k: v for k, v in _hive(name).items() if k not in kinds}
             kinds |= {k: Field(k, "str", (), "", ()) for k in self.constants[name]}
             self.take_schema(path, schema, kinds)
+            self._note_left(path, name)
+        self._warn()
         if not self.first:
             path, _, reason = self.files[0]
             raise SourceError(f"cannot read '{path}': {reason}", OTHER_FORMAT)
+
+    def _note_left(self, path: str, name: str) -> None:
+        """Columns of directories that are in the path of a source, and not below it."""
+        for column in _hive(_above(path, name)):
+            if column not in self.kinds and (self.only is None or column in self.only):
+                self.left.setdefault(column, path)
+
+    def _warn(self) -> None:
+        if not self.left:
+            return
+        path = next(iter(self.left.values()))
+        top = path[: path.index("=")].rpartition("/")[0] or "."
+        logger.warning(
+            "left out, as only directories below a source are columns: %s of '%s'; the source '%s' "
+            "has them", ", ".join(map(repr, self.left)), path, top,
+        )  # fmt: skip
 
     def parts(self) -> Iterator[Part]:
         for path, name, reason in self.files:

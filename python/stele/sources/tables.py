@@ -126,7 +126,7 @@ class Tables(Reader):
     def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
         converts = {name: values.converter(field) for name, field in fields.items()}
         if key is not None:
-            converts[key] = values.converter(self.kinds[key])
+            converts[key] = values.keys_of(self.kinds[key])
         numbers: dict[str, int] = {}  # the next one; -1: nobody knows
         for part in self.parts():
             first = numbers.get(part.name, 0)

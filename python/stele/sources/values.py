@@ -326,6 +326,19 @@ def converter(field: Field) -> Convert:
     }[field.type]
 
 
+def keys_of(field: Field) -> Convert:
+    """What makes keys from an array of their column; None: there is no value."""
+    if field.type == "int":
+        return lambda array: _ints(_storage(array)).to_pylist()
+    values = converter(field)
+
+    def convert(array: Any) -> Any:
+        valid = _storage(array).is_valid().to_pylist()
+        return [v if is_one else None for v, is_one in zip(values(array), valid, strict=True)]
+
+    return convert
+
+
 class Span(NamedTuple):
     """Of a column of integers: how many are null, the others and 0 are from ... to."""
 

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import io
 import json
+import logging
 import os
 import random
 import shutil
@@ -246,8 +247,21 @@ class Parquet(Case):
         self.write(table_of({"tensor"}), "t.parquet")
         self.refuses(self.tmp / "t.parquet", "cannot be keys: it is float32", key="tensor")
         self.refuses(self.tmp / "t.parquet", "no column but that of the keys", columns=[])
-        self.write(pyarrow.table({"key": ["a", None], "n": [1, 2]}), "n.parquet")
-        self.refuses(self.tmp / "n.parquet", "'n.parquet' row 1: column 'key' has no key")
+        lacks = {
+            "text": ["a", None], "data": [b"a", None], "words": pyarrow.array(["a", None]).dictionary_encode(),
+            "i64": pyarrow.array([1, None]), "u64": pyarrow.array([2**64 - 1, None], "uint64"),
+            "day": pyarrow.array([1, None], pyarrow.date32()), "empty": ["a", ""],
+        }  # fmt: skip
+        self.write(pyarrow.table({"key": ["a", None], "n": [1, 2], **lacks}), "n.parquet")
+        for name in "key", *lacks:
+            why = f"^'n.parquet' row 1 has no key: column '{name}' is {'empty' if name == 'empty' else 'null'} there$"
+            for on_error in "fail", "skip":  # it is not what cannot be read
+                for columns in ["n"], ["n", name]:
+                    if (name, len(columns)) != ("u64", 2):
+                        notes = self.refuses(
+                            self.tmp / "n.parquet", why, key=name, columns=columns, on_error=on_error
+                        )
+                        self.assertEqual(notes, stele.sources.FILLED)
         self.write(pyarrow.table({"key": ["a", "a"], "n": [1, 2]}), "n.parquet")
         self.refuses(self.tmp / "n.parquet", "'a' was put twice")
 
@@ -275,6 +289,27 @@ class Parquet(Case):
             with self.assertRaisesRegex(stele.sources.SourceError, why):
                 self.append(self.write(wrong), "v4", update=True)
             self.assertEqual(Path(self.target).read_bytes(), before)
+
+    def test_directories_that_are_no_columns(self):
+        """Of those above what was given, which are left out, somebody is told."""
+        where = "year=2026/lang=en/a.parquet"
+        path = self.write(table_of({"i8"}).drop(["key"]), f"in/{where}")
+        for source, names, options in (
+            (self.tmp / "in", "", {}), (self.tmp / "in/year=2026", "'year'", {}),
+            (path, "'year', 'lang'", {}), (self.tmp / "in/*/*/*.parquet", "'year', 'lang'", {}),
+            (path, "", {"columns": ["i8"]}),
+        ):  # fmt: skip
+            want = [] if not names else [
+                f"WARNING:stele:left out, as only directories below a source are columns: {names} of "
+                f"'{path}'; the source '{self.tmp / 'in'}' has them"
+            ]  # fmt: skip
+            with self.subTest(source), self.assertLogs("stele") as logs:
+                logging.getLogger("stele").info("")
+                self.build(str(source), **options)
+            self.assertEqual([line for line in logs.output if "left out" in line], want)
+        self.write(table_of({"i8"}).rename_columns(["year", "lang"]), f"in/{where}")
+        with self.assertNoLogs("stele", "WARNING"):  # the file itself has them
+            self.build(path, key="lang", columns=["year"])
 
     def test_hive_and_files_that_differ(self):
         for year in (2025, 2026):
