@@ -188,8 +188,6 @@ static int parse(const struct stele_builder *builder, const char *text,
 	int ret;
 
 	if (!text) {
-		if (builder->opts.flags & STELE_DRY_RUN)
-			return 0;
 		stele_log_error(&builder->log, "no target to write to");
 		return -EINVAL;
 	}
@@ -296,7 +294,7 @@ static int build(const struct stele_origin *origin, const char *target_text,
 		ret = stele_output_check(report, backend, &builder.log);
 	if (!ret && !origin->path && !origin->ops)
 		ret = -EINVAL;
-	if (!ret)
+	if (!ret && (target_text || !(builder.opts.flags & STELE_DRY_RUN)))
 		ret = parse(&builder, target_text, &target);
 	if (!ret)
 		ret = stele_origin_open(origin, target.path,
