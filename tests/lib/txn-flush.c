@@ -230,6 +230,17 @@ static void test_size(uint32_t flags)
 	is_sound(other);
 }
 
+/* Unlike a build's, a rehearsal needs one, too. */
+static void test_no_target(void)
+{
+	struct stele_create_opts opts = {.size = sizeof(opts)};
+	struct stele_txn *txn;
+
+	is_int(-EINVAL, stele_txn_create(NULL, &opts, &txn), "no target");
+	opts.flags = STELE_DRY_RUN;
+	is_int(-EINVAL, stele_txn_create(NULL, &opts, &txn), "nor of a rehearsal");
+}
+
 int main(void)
 {
 	struct stele_txn *txn;
@@ -242,6 +253,7 @@ int main(void)
 	is_int(0, put_some(txn, 0, 60, 0, NULL), "some");
 	commit(txn);
 	stele_txn_close(txn);
+	test_no_target();
 	test_dry();
 	test_flush();
 	is_sound(image);

@@ -442,17 +442,6 @@ static void refuses_source(const char *target, const char *const *sources, const
 	is_sound(path_of("read"), "what is read");
 }
 
-/* Unlike a build's, a rehearsal needs one, too. */
-static void test_no_target(void)
-{
-	struct stele_create_opts opts = {.size = sizeof(opts)};
-	struct stele_txn *txn;
-
-	is_int(-EINVAL, stele_txn_create(NULL, &opts, &txn), "no target");
-	opts.flags = STELE_DRY_RUN;
-	is_int(-EINVAL, stele_txn_create(NULL, &opts, &txn), "nor of a rehearsal");
-}
-
 static void test_sources(void)
 {
 	char *read = strdup(path_of("read")), *alias = strdup(path_of("alias"));
@@ -803,7 +792,6 @@ int main(void)
 	test_replace();
 	test_replaced();
 	test_lost();
-	test_no_target();
 	test_sources();
 	test_rules();
 	test_order();
