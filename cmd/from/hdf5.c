@@ -58,9 +58,10 @@ static void run(const struct from_scan *scan, int pipe)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &none);
 	signal(SIGPIPE, SIG_DFL);
-	signal(SIGINT, SIG_IGN); /* the parent ends it */
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
+	/* The parent ends it; timeout(1) and supervisors signal the group. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	signal(SIGPROF, SIG_DFL);
 	dup2(nowhere, STDERR_FILENO);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", scan->input.fd);

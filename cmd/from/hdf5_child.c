@@ -48,6 +48,7 @@ struct child {
 	struct dataset *list[STELE_FIELDS_MAX];
 	uint32_t count;
 	bool full;
+	uint64_t silence; /* seconds more than usual */
 };
 
 /* ---- to the parent -------------------------------------------------------------- */
@@ -67,9 +68,10 @@ static void put(const struct child *child, const void *data, size_t size)
 }
 
 /* From now on; time that a slow disk takes does not count. */
-static void limit_silence(void)
+static void limit_silence(const struct child *child)
 {
-	const struct itimerval limit = {.it_value.tv_sec = HDF5_SILENCE_S};
+	const struct itimerval limit = {
+		.it_value.tv_sec = HDF5_SILENCE_S + (time_t)child->silence};
 
 	setitimer(ITIMER_PROF, &limit, NULL);
 }
@@ -78,7 +80,7 @@ static void say(const struct child *child, enum hdf5_kind kind, const void *data
 {
 	const struct hdf5_frame frame = {kind, (uint32_t)size};
 
-	limit_silence();
+	limit_silence(child);
 	put(child, &frame, sizeof(frame));
 	put(child, data, size);
 }
@@ -405,6 +407,7 @@ static void walk(struct child *child, hid_t group, char *path, size_t size, unsi
 			return;
 		}
 		take_link(child, group, path, size, depth);
+		limit_silence(child);
 	}
 	path[size ? size - 1 : 0] = '\0';
 }
@@ -451,19 +454,27 @@ static int find_band(const struct dataset *d, hsize_t *count, uint64_t *size)
 	return axis;
 }
 
-/* The chunks of a row of them, if it is larger than what is read at once. */
-static uint64_t cache_size(const struct dataset *d, uint64_t band)
+/* Bytes of a row of chunks; 0: there are none. */
+static uint64_t chunks_size(const struct dataset *d)
 {
-	uint64_t size = d->element;
+	uint64_t size = d->chunked ? d->element : 0;
 
 	for (int i = 0; d->chunked && i < d->rank; i++) {
 		const uint64_t chunk = d->chunk[i] ? d->chunk[i] : 1;
 		const uint64_t more = i ? (d->dims[i] + chunk - 1) / chunk * chunk : chunk;
 
-		if (__builtin_mul_overflow(size, more, &size) || size > CACHE_SIZE)
-			return 0;
+		if (__builtin_mul_overflow(size, more, &size))
+			return UINT64_MAX;
 	}
-	return d->chunked && size > band ? size : 0;
+	return size;
+}
+
+/* That of a row, if it is larger than what is read at once. */
+static uint64_t cache_size(const struct dataset *d, uint64_t band)
+{
+	const uint64_t size = chunks_size(d);
+
+	return size > band && size <= CACHE_SIZE ? size : 0;
 }
 
 /* Return: NULL; what is wrong. */
@@ -552,7 +563,7 @@ static bool lacks_filter(hid_t id, char *text, size_t size)
 }
 
 /* Again, with a cache that fits. */
-static void read_dataset(const struct child *child, const struct dataset *d, hid_t file)
+static void read_dataset(struct child *child, const struct dataset *d, hid_t file)
 {
 	hid_t id = libhdf5.H5Dopen2(file, d->path, 0), list;
 	hsize_t count[H5S_MAX_RANK];
@@ -562,6 +573,8 @@ static void read_dataset(const struct child *child, const struct dataset *d, hid
 
 	find_band(d, count, &band);
 	cache = cache_size(d, band);
+	child->silence = chunks_size(d) / HDF5_DECODED;
+	limit_silence(child);
 	if (id >= 0 && cache) {
 		list = libhdf5.H5Dget_access_plist(id);
 		libhdf5.H5Pset_chunk_cache(list, CACHE_SLOTS, (size_t)cache, -1);
@@ -590,7 +603,7 @@ void hdf5_child(const char *path, const char *chosen, int pipe)
 
 	child.pipe = pipe;
 	child.chosen = chosen;
-	limit_silence();
+	limit_silence(&child);
 	setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);
 	libhdf5.H5Eset_auto2(0, NULL, NULL);
 	file = libhdf5.H5Fopen(path, READ_ONLY, 0);

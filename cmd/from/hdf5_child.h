@@ -14,8 +14,12 @@
 #include <stdbool.h>
 
 #define HDF5_FRAME_MAX ((size_t)256 << 10)
-/* Processor time between two frames, after which SIGPROF ends it: it finds no end. */
-#define HDF5_SILENCE_S 60
+/*
+ * Processor time for a link, or for what is read at once, and, of the latter, bytes of its chunks
+ * that are decoded in a second more. Then SIGPROF ends it: it finds no end.
+ */
+#define HDF5_SILENCE_S 10
+#define HDF5_DECODED   (UINT64_C(16) << 20)
 
 enum hdf5_kind {
 	HDF5_ARRAY,  /* struct hdf5_array */

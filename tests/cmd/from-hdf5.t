@@ -150,7 +150,15 @@ ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" \
 	"$BUILD/stele" build -q --from=hdf5 "$h5" "$tmp/endless.stele"
 is 1 "$status" "a libhdf5 that finds no end"
 ok "which is said" grep -q "arrays.h5'.*libhdf5 finds no end" <<<"$err" || diag "$err"
-is 4 "$(grep -c "setitimer(ITIMER_PROF, .*tv_sec=60" "$tmp/trace")" "after a minute for each frame"
+is 4 "$(grep -c "setitimer(ITIMER_PROF, .*tv_sec=10," "$tmp/trace")" "after 10 s for each frame"
+
+# A signal to the group is for the parent to act upon, which did not get any here.
+for signal in INT TERM HUP; do
+	ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" \
+		-e inject=setitimer:signal=SIG$signal:when=3 \
+		"$BUILD/stele" build -q --force --from=hdf5 "$h5" "$tmp/group.stele"
+	is 0 "$status" "SIG$signal does not end libhdf5's process" || diag "$err"
+done
 
 # ---- enumerations ----
 
