@@ -37,6 +37,7 @@
 #define PAGE_SIZE_MIN 256u
 #define PAGE_SIZE_MAX 65536u
 #define DATABASES_LOOK 10000u /* entries */
+#define FREE_DBI 0u /* the database of free pages */
 #define DATABASE_SIZE 48u /* of a value that is a named database */
 
 struct lmdb {
@@ -51,6 +52,7 @@ struct lmdb {
 	uint64_t left;	      /* entries */
 	MDB_envinfo info;
 	MDB_stat stat; /* info and stat: as of the snapshot */
+	size_t pages, free; /* that the file has; of those that it lacks */
 	MDB_val key, value;
 };
 
@@ -267,8 +269,31 @@ static int check_page_size(struct from_scan *scan)
 	return 1;
 }
 
+/* How many of the pages that the file lacks are free? It may end with such as nobody wrote. */
+static int count_free(struct lmdb *lmdb)
+{
+	MDB_cursor *cursor;
+	MDB_val transaction, list; /* how many, and their numbers */
+	size_t count, page;
+	int ret = liblmdb.mdb_cursor_open(lmdb->txn, FREE_DBI, &cursor);
+
+	if (ret)
+		return ret;
+	while (!(ret = liblmdb.mdb_cursor_get(cursor, &transaction, &list, MDB_NEXT)))
+		for (size_t at = 0; (at + 1) * sizeof(page) <= list.mv_size; at++) {
+			memcpy(&page, (const size_t *)list.mv_data + at, sizeof(page));
+			if (at == 0)
+				count = page;
+			else if (at <= count)
+				lmdb->free += page >= lmdb->pages &&
+					      page <= lmdb->info.me_last_pgno;
+		}
+	liblmdb.mdb_cursor_close(cursor);
+	return ret == MDB_NOTFOUND ? 0 : ret;
+}
+
 /* Whole pages that the file lacks would be found by signal only. */
-static int check_size(struct from_scan *scan, const struct lmdb *lmdb)
+static int check_size(struct from_scan *scan, struct lmdb *lmdb)
 {
 	struct from_shard *shard = &scan->from->shards[scan->index];
 	const size_t last = lmdb->info.me_last_pgno;
@@ -279,7 +304,9 @@ static int check_size(struct from_scan *scan, const struct lmdb *lmdb)
 	from_shard_seen(shard, &st); /* again, as of the snapshot */
 	if (shard->size > PLACE_OFFSET_MAX)
 		return from_cannot_read(scan, -EFBIG);
-	if (last < shard->size / lmdb->stat.ms_psize)
+	lmdb->pages = shard->size / lmdb->stat.ms_psize;
+	if (last < lmdb->pages ||
+	    (!guarded(lmdb, count_free) && lmdb->free == last + 1 - lmdb->pages))
 		return 1;
 	return from_damaged(scan, shard->size, "cut short: the environment has %zu pages of "
 			    "%u bytes", last + 1, lmdb->stat.ms_psize);
