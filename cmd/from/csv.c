@@ -470,9 +470,10 @@ static int wrong_row(struct csv *csv, const struct split *s)
 	return resume(scan);
 }
 
+/* A value in quotes begins behind one, and is there even if it is empty. */
 static bool is_blank(const struct csv *csv)
 {
-	return csv->cell_count == 1 && csv->cells[0].begin == csv->cells[0].end;
+	return csv->cell_count == 1 && !csv->cells[0].end;
 }
 
 /* One that is whole. Return: 1; 0: nothing more of this shard; negative errno (said). */

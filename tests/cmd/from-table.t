@@ -65,6 +65,10 @@ is "a:i64 b:f64 c:utf8 d:f64 e_f:utf8 g:utf8" "$(types)" "types by what is in al
 is '["t.csv/0000000000",{"a":1,"b":1,"c":"007","d":1000,"e_f":"x","g":""}] '\
 '["t.csv/0000000001",{"a":2,"b":"nan","c":"1","d":0.5,"e_f":"1","g":""}]' "$(fields)" \
 	"blank lines are no rows, and numbers with zeros in front are text"
+table 'text\nhello\n""\n\n\r\n""\r\nworld\n""'
+built "$tmp/t.csv"
+is '0 ["hello","","","world",""]' "$status $(stele ls --fields --json "$image" |
+	jq -sc '[.[].fields.text]')" "an empty value in quotes is a row" || diag "$err"
 table 'big\n9007199254740993\n0.5\n'
 built "$tmp/t.csv"
 is "big:utf8" "$(types)" "integers that no f64 is are not rounded"
