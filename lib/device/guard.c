@@ -529,12 +529,15 @@ static int check(struct guard *guard)
 	return err;
 }
 
-/* Without them nothing would be found, which is not to say that there is nothing. */
-static int check_sources(const char *path, const struct stele_log *log)
+/*
+ * Without them nothing would be found, which is not to say that there is nothing. A file without
+ * bytes is under no device: to make one takes no /sys, which sandboxes of builds lack.
+ */
+static int check_sources(const char *path, bool empty, const struct stele_log *log)
 {
 	static const char *const sources[] = {"/proc/self", "/sys/dev/block"};
 
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]) - empty; i++) {
 		if (!access(sources[i], F_OK))
 			continue;
 		stele_log_error(log, "cannot tell whether '%s' is in use without '%s'", path,
@@ -550,12 +553,12 @@ static int guard_target(const char *path, enum mode mode, const uint8_t *uuid,
 {
 	struct guard *guard;
 	struct stat st;
-	int err = check_sources(path, log);
+	int err = stat(path, &st) ? -errno : 0;
+	const bool empty = err == -ENOENT || (!err && S_ISREG(st.st_mode) && !st.st_size);
+	const int missing = check_sources(path, empty && mode == GUARD_ALL, log);
 
-	if (err)
-		return err;
-	if (stat(path, &st))
-		return errno == ENOENT ? 0 : -errno;
+	if (missing || err)
+		return missing ? missing : err == -ENOENT ? 0 : err;
 	guard = calloc(1, sizeof(*guard));
 	if (!guard)
 		return -ENOMEM;

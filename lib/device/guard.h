@@ -15,7 +15,8 @@
  * Is the target mounted (it or a partition of it), swap, held (dm, md, loop
  * over it), or open in another process? Or is another device over the same
  * bytes (a loop device over the same file, its partitions) mounted, swap, held
- * or open exclusively? A path that does not exist is not.
+ * or open exclusively? A path that does not exist is not, and neither it nor a file without
+ * bytes takes /sys to tell.
  * Never overridden by force.
  * Return: 0; -EBUSY (logged: by what, where); -ENOSYS (logged: /proc or /sys is not there);
  * errno.

@@ -19,6 +19,7 @@
 #include "lib/base/error.h"
 #include "lib/base/options.h"
 #include "lib/base/workers.h"
+#include "lib/device/guard.h"
 #include "lib/device/name.h"
 #include "lib/node/open.h"
 #include "lib/posix/shown.h"
@@ -592,9 +593,13 @@ static int make_image(struct copy *c, const char *target)
 		.copy_of = &c->ds->snapshot,
 		.copy_from = c->ds->image.dev,
 	};
-	int ret = claim ? stele_claim_open(claim, c->to.path, &want, &c->log) :
-			  -ENOMEM;
+	int ret = claim ? 0 : -ENOMEM;
 
+	/* The transaction that follows asks the same; nothing is made for it to refuse. */
+	if (ret == 0 && !stele_path_is_rbd(c->to.path))
+		ret = stele_guard_claimed(c->to.path, &c->log);
+	if (ret == 0)
+		ret = stele_claim_open(claim, c->to.path, &want, &c->log);
 	if (ret == 0)
 		ret = stele_claim_take(claim);
 	if (ret == 0 && !claim->resumed)

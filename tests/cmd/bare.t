@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bare.t - a root directory without /proc or /sys: what writes refuses, what reads does not
+# bare.t - a root directory without /proc or /sys: what writes to an image refuses, all else does not
 . "${0%/*}/../tap.sh"
 
 requires_root
@@ -36,7 +36,7 @@ for place in /proc /sys; do
 	# shellcheck disable=SC2086 # an option or none
 	for dry in -n ""; do
 		refused append $dry "$tmp/src" "$tmp/a@n"
-		refused build $dry "$tmp/src" "$tmp/new"
+		[ $place = /sys ] || refused build $dry "$tmp/src" "$tmp/new"
 		refused build $dry -f "$tmp/src" "$tmp/a"
 		refused copy $dry "$tmp/a@v1" "$tmp/new"
 		refused compact $dry "$tmp/a@v1" n
@@ -45,6 +45,12 @@ for place in /proc /sys; do
 		refused snapshot create $dry "$tmp/a@n"
 		refused snapshot delete $dry -f "$tmp/a@v2"
 	done
+	if [ $place = /sys ]; then
+		run without $place stele build -q "$tmp/src" "$tmp/fresh"
+		is 0 "$status" "$place: a new file takes none" || diag "$err"
+		run stele verify -q "$tmp/fresh"
+		is 0 "$status" "and is sound" || diag "$err"
+	fi
 	run without $place stele info "$tmp/a@v1"
 	is 0 "$status" "$place: info goes" || diag "$err"
 	run without $place stele verify "$tmp/a"
