@@ -78,6 +78,10 @@
 #define OTHER_FIELDS                                                         \
 	"append what the image was built from, as it is now, with the same --from; 'stele build' " \
 	"makes an image of its own of what has other fields"
+#define SAME_LISTS                                                           \
+	"lists have the type and the length that they have in the image, and numbers are none; " \
+	"'stele build' makes an image of its own of what has others"
+#define WHY_SKIPPED "what was skipped, and why, follows"
 #define IN_USE "try again when nothing else uses it"
 #define CUT_OFF "bytes, but its target only"
 #define FULL_SIZE "give the target its full size again, or copy the image anew"
@@ -231,9 +235,9 @@ static const struct {
 	{-EOPNOTSUPP, NULL, "bad mapping '", MAP_AGAIN},
 	{-EPERM, " append ", "has to be forced",
 	 "if SOURCE is the right directory, and whole, use --force"},
-	{-ENOENT, NULL, "samples that can be read",
-	 "what was skipped, and why, follows: a row is left out if any of its fields is damaged, "
-	 "and arrays as a whole"},
+	{-ENOENT, " table ", "samples that can be read",
+	 WHY_SKIPPED ": a row is left out if any of its fields is damaged, and arrays as a whole"},
+	{-ENOENT, NULL, "samples that can be read", WHY_SKIPPED},
 	{-ENOENT, " table ", "source has no samples",
 	 "see whether it is the right file, and more than a header: --allow-empty accepts a "
 	 "source without samples"},
@@ -297,11 +301,12 @@ static const struct {
 	{-EOPNOTSUPP, " from ", "is not in the source",
 	 "add it there: some samples may lack it, but not all; or give --from as the image was "
 	 "built with it"},
-	{-EOPNOTSUPP, " table ", "instead of f64", "--type=COLUMN:f64 makes them such"},
 	{-EOPNOTSUPP, " table ", "instead of utf8", "--type=COLUMN:text makes them such"},
-	{-EOPNOTSUPP, " table ", "] instead of ",
-	 "lists have the type and the length that they have in the image; 'stele build' makes an "
-	 "image of its own of what has others"},
+	{-EOPNOTSUPP, " table ", "] instead of ", SAME_LISTS},
+	{-EOPNOTSUPP, " table ", "instead of f64[", SAME_LISTS},
+	{-EOPNOTSUPP, " table ", "instead of i64[", SAME_LISTS},
+	{-EOPNOTSUPP, " table ", "instead of u64[", SAME_LISTS},
+	{-EOPNOTSUPP, " table ", "instead of f64", "--type=COLUMN:f64 makes them such"},
 	{-EOPNOTSUPP, " table ", "instead of i64",
 	 "its values have to be integers, of which none is missing; 'stele build' makes an image "
 	 "of its own of what has others"},

@@ -226,6 +226,24 @@ static int check_name(const char *text, size_t size)
 	return without_blanks(text, size) ? 0 : -EINVAL;
 }
 
+/* Blanks around a number mean nothing, those of a name are part of it. As record_number(). */
+static int class_number(const char *name, int64_t *i64, double *f64)
+{
+	const char *digits = name + strspn(name, BLANKS);
+
+	return record_number(digits, without_blanks(digits, strlen(digits)), i64, f64);
+}
+
+enum record_class_is record_class_is(const char *name)
+{
+	int64_t i64;
+	double f64;
+
+	if (!without_blanks(name, strlen(name)))
+		return RECORD_CLASS_IS_BLANK;
+	return class_number(name, &i64, &f64) ? RECORD_CLASS_IS_NUMBER : RECORD_CLASS_IS_NAME;
+}
+
 int record_class(struct record_fields *fields, uint32_t number, const char *text,
 		 size_t size, struct record_value *out)
 {
@@ -233,7 +251,6 @@ int record_class(struct record_fields *fields, uint32_t number, const char *text
 						 RECORD_CLASS_F64};
 	struct record_field *field = &fields->list[number];
 	char name[STELE_KEY_SIZE_MAX + 1];
-	const char *digits;
 	struct known **found;
 	int ret = check_name(text, size);
 
@@ -242,10 +259,7 @@ int record_class(struct record_fields *fields, uint32_t number, const char *text
 	memcpy(name, text, size);
 	name[size] = '\0';
 	*out = (struct record_value){.field = number};
-	/* Blanks around a number mean nothing, those of a name are part of it. */
-	digits = name + strspn(name, BLANKS);
-	out->kind = kinds[record_number(digits, without_blanks(digits, strlen(digits)),
-					&out->number.i64, &out->number.f64)];
+	out->kind = kinds[class_number(name, &out->number.i64, &out->number.f64)];
 	found = tfind(&(struct known){.name = name}, &field->known, compare_known);
 	if (found)
 		out->place = (*found)->index;

@@ -139,6 +139,10 @@ void record_note_large(struct record_field *field, uint64_t origin);
 int record_class(struct record_fields *fields, uint32_t field, const char *text,
 		 size_t size, struct record_value *out);
 
+/* What record_class() takes a name for. */
+enum record_class_is { RECORD_CLASS_IS_NAME, RECORD_CLASS_IS_NUMBER, RECORD_CLASS_IS_BLANK };
+enum record_class_is record_class_is(const char *name);
+
 /* "a number", "text": what the family of that field is. */
 const char *record_family_words(enum record_family family);
 

@@ -5,15 +5,16 @@
 #include "to/format.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cmd.h"
+#include "columns.h"
 #include "fields.h"
 #include "from/record.h"
 #include "parse.h"
+#include "text.h"
 #include "to/npy.h"
 #include "tree.h"
 
@@ -49,14 +50,19 @@ static const char *tensor_refusal(const struct to *to, const struct stele_field 
 	return NULL;
 }
 
-/* `data` has the extension of each key: see name_refusal(). */
+/* Its members have the extensions of keys: see name_refusal(). */
+static bool is_data(const struct stele_field *field)
+{
+	return !strcmp(field->name, "data") && field->type != STELE_TYPE_TENSOR;
+}
+
 static const char *member_refusal(const struct to *to, const struct stele_field *field)
 {
 	char name[WEBDATASET_NPY_MAX], other[WEBDATASET_NPY_MAX];
 
 	webdataset_extension(to, field, name);
-	for (uint32_t i = 0; i < to->field_count && strcmp(field->name, "data") != 0; i++)
-		if (&to->fields[i] != field && strcmp(to->fields[i].name, "data") != 0 &&
+	for (uint32_t i = 0; i < to->field_count && !is_data(field); i++)
+		if (&to->fields[i] != field && !is_data(&to->fields[i]) &&
 		    !strcasecmp(webdataset_extension(to, &to->fields[i], other), name))
 			return "has the extension of another field, as WebDataset ignores case";
 	return NULL;
@@ -145,33 +151,46 @@ static void warn_classes(const struct to *to)
 				    to->fields[i].name);
 }
 
-static bool is_number(const char *name)
+static void warn_odd(const char *class, const struct stele_field *field)
 {
-	int64_t i64;
-	double f64;
+	char *name = text_escape(class, strlen(class));
 
-	return record_number(name, strlen(name), &i64, &f64) != 0;
+	cmd_message("warning: class '%s' of field '%s' has a name that is blank, or ends in a line "
+		    "feed, which readers refuse or cut off", name ? name : "?", field->name);
+	free(name);
 }
 
-/* What 'stele build --from=webdataset' makes something else of. */
-static void warn_names(const struct stele_field *field)
+/* What 'stele build --from=webdataset' takes otherwise, of the classes that samples have. */
+static void warn_names(const struct stele_field *field, const uint64_t *counts)
 {
-	uint32_t numbers = 0, i;
+	uint32_t names = 0, numbers = 0;
+	const char *odd = NULL;
 
-	for (i = 0; i < field->name_count; i++)
-		numbers += is_number(field->names[i]);
-	if (numbers && numbers == field->name_count)
-		cmd_message("warning: all class names of field '%s' are numbers, which readers "
-			    "take for the classes themselves", field->name);
-	for (i = 0; i < field->name_count; i++) {
+	for (uint32_t i = 0; i < field->name_count; i++) {
 		const char *name = field->names[i];
+		const enum record_class_is is = record_class_is(name);
 
-		if (name[0] && name[strlen(name) - 1] == '\n')
-			break;
+		names += counts[i] > 0;
+		numbers += counts[i] && is == RECORD_CLASS_IS_NUMBER;
+		if (counts[i] && (is == RECORD_CLASS_IS_BLANK || name[strlen(name) - 1] == '\n'))
+			odd = name;
 	}
-	if (i < field->name_count)
-		cmd_message("warning: class %" PRIu32 " of field '%s' has a name that ends in a "
-			    "line feed, which readers cut off", i, field->name);
+	if (numbers && numbers == names)
+		cmd_message("warning: all classes of field '%s' have numbers as names, which "
+			    "readers take for the classes themselves", field->name);
+	if (odd)
+		warn_odd(odd, field);
+}
+
+/* Whatever is wrong with the column is said where it is exported. */
+static void look_at_names(struct stele_dataset *ds, uint32_t index,
+			  const struct stele_field *field)
+{
+	uint64_t *counts = calloc(field->name_count + 1u, sizeof(*counts));
+
+	if (counts && field->name_count && !columns_count(ds, index, field, counts))
+		warn_names(field, counts);
+	free(counts);
 }
 
 int to_open(struct to *to, struct stele_dataset *ds)
@@ -188,7 +207,7 @@ int to_open(struct to *to, struct stele_dataset *ds)
 		warn_classes(to);
 	for (uint32_t i = 0; i < to->field_count && !error && !to->quiet; i++)
 		if (to->format == TO_WEBDATASET)
-			warn_names(&to->fields[i]);
+			look_at_names(ds, i, &to->fields[i]);
 	return !error && to->format == TO_LMDB ? lmdb_begin(to, ds) : error;
 }
 
@@ -225,7 +244,7 @@ static bool is_member(const struct to *to, const char *extension)
 	char name[WEBDATASET_NPY_MAX];
 
 	for (uint32_t i = 0; i < to->field_count; i++)
-		if (strcmp(to->fields[i].name, "data") != 0 &&
+		if (!is_data(&to->fields[i]) &&
 		    !strcasecmp(webdataset_extension(to, &to->fields[i], name), extension))
 			return true;
 	return false;
@@ -246,8 +265,7 @@ static bool is_named(struct to *to, const char *name, size_t size)
 static bool has_data(const struct to *to)
 {
 	for (uint32_t i = 0; i < to->field_count; i++)
-		if (!strcmp(to->fields[i].name, "data") &&
-		    to->fields[i].type != STELE_TYPE_TENSOR)
+		if (is_data(&to->fields[i]))
 			return true;
 	return false;
 }

@@ -108,6 +108,7 @@ int webdataset_put(struct to *to, const struct to_sample *sample)
 {
 	const uint8_t *data = sample->data;
 	char text[NUMBER_SIZE];
+	bool any = false;
 	int error = 0;
 
 	for (uint32_t i = 0; i < to->field_count && !error; i++) {
@@ -122,6 +123,7 @@ int webdataset_put(struct to *to, const struct to_sample *sample)
 					put_member(to, sample->path, field, data,
 						   value.size);
 			data += value.size;
+			any = true;
 			continue;
 		}
 		size = (uint64_t)number_text(field, value, text);
@@ -132,6 +134,8 @@ int webdataset_put(struct to *to, const struct to_sample *sample)
 		}
 		if (size)
 			error = put_member(to, sample->path, field, word, size);
+		any |= size > 0;
 	}
-	return error;
+	/* Without any member it would not be there. An empty class is none. */
+	return any || error ? error : put_member(to, sample->path, &to->fields[0], "", 0);
 }

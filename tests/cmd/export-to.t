@@ -169,15 +169,22 @@ named() {
 	run stele export --to=webdataset "$tmp/a" "$tmp/k.tar"
 	is 0 "$status" "classes $(echo "$*" | xargs): written" || diag "$err"
 }
+numbers="^stele: warning: all classes of field 'label' have numbers as names"
 named 1 2.5 10
-ok "numbers" grep -q "^stele: warning: all class names of field 'label' are numbers" \
-	<<<"$err" || diag "$err"
+ok "numbers" grep -q "$numbers" <<<"$err" || diag "$err"
 named 1 2 x 007
 ok "some are, not all: no warning" test -z "$(grep warning <<<"$err")" || diag "$err"
-named cat "dog
-"
-ok "a line feed" grep -q "^stele: warning: class 1 of field 'label' has a name that ends in" \
-	<<<"$err" || diag "$err"
+must stele snapshot create "$tmp/a@v2" --delete x/x.jpg --delete 007/x.jpg
+run stele export --force --to=webdataset "$tmp/a@v2" "$tmp/k.tar"
+ok "all that samples have are" grep -q "$numbers" <<<"$err" || diag "$err"
+named " 5" "6 " 7
+ok "numbers among blanks" grep -q "$numbers" <<<"$err" || diag "$err"
+for odd in "dog
+" " "; do
+	named cat "$odd"
+	ok "a line feed, and a blank" grep -q "^stele: warning: class '.*' of field 'label' has a" \
+		<<<"$err" || diag "$err"
+done
 run stele export -q --force --to=webdataset "$tmp/a" "$tmp/k.tar"
 is "0 " "$status $err" "quiet: no warning"
 
@@ -199,8 +206,19 @@ done
 clash '{"key":"a","JPG":"x","jpg":"y"}\n'
 is "1 " "$status $(ls "$tmp/k.tar" 2>/dev/null)" "fields that differ in case are refused"
 ok "says so" grep -q "has the extension of another field" <<<"$err" || diag "$err"
+clash '{"key":"a","data":[1],"Data":[2]}\n'
+is "1 " "$status $(ls "$tmp/k.tar" 2>/dev/null)" "also if one is a tensor called data"
 clash '{"key":"a.a","data":"1"}\n{"key":"a.b/c","data":"2"}\n{"key":"a.c","data":"3"}\n'
 is "1 a.a a.b/c.data" "$status $(tar -tf "$tmp/k.tar" | xargs)" "one name, others in between"
+
+# A sample without any member would not be there.
+printf 'key,label,score\na,,\nb,cat,\nc,,0.5\n' >"$tmp/bare.csv"
+rm "$tmp/a"
+must stele build -q "$tmp/bare.csv" "$tmp/a"
+to=(--to=webdataset)
+again bare.tar --from=webdataset
+is '0 [["a",-1],["b",0],["c",-1]]' "$status $(stele ls --fields --json "$tmp/b" |
+	jq -sc '[.[] | [.key, .fields.cls]]')" "samples without values are samples" || diag "$err"
 
 # ---- TFRecord ----
 

@@ -519,6 +519,8 @@ done <<'END'
 {"x":2,"l":[1,2],"s":"b"}|field 'x' is i64 instead of f64|--type=COLUMN:f64 makes
 {"x":2.5,"l":[1.5,2,3],"s":"b"}|field 'l' is f64[3] instead of i64[2]|lists have the type
 {"x":2.5,"l":[1,2,3],"s":"b"}|field 'l' is i64[3] instead of i64[2]|lists have the type and
+{"x":[1],"l":[1,2],"s":"b"}|field 'x' is i64[1] instead of f64|lists have the type and
+{"x":2.5,"l":7,"s":"b"}|field 'l' is i64 instead of i64[2]|lists have the type and
 {"x":2.5,"l":[1,2],"s":[]}|field 's' is i64[?] instead of utf8|--type=COLUMN:text makes
 {"x":2.5,"l":[1,2],"s":"b","new":true}|field 'new' (i64) is not in the snapshot|.*--key
 END
