@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bare.t - a root directory without /proc or /sys: what writes to an image refuses, all else does not
+# bare.t - a root directory without /proc or /sys: what writes to an image refuses, others do not
 . "${0%/*}/../tap.sh"
 
 requires_root
