@@ -10,7 +10,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, cast
 
 from . import _stele
 from .errors import Error, NotFound, StaleError, make
@@ -150,16 +150,15 @@ def _reopen(
     cls: type[Dataset],
     target: str,
     digest: str,
-    options: tuple[int, str | None, bool],
+    options: dict[str, Any],
     part: tuple[int, int] | bytes | None,
 ) -> Dataset:
     """What a pickled Dataset was, wherever it is unpickled. StaleError: it is gone."""
-    verify, backend, mmap = options
     try:
-        dataset = cls._open(pin(target, digest), verify, backend, mmap)
+        dataset = cls(pin(target, digest), **options)
     except (NotFound, Error):
         # A mapping has a name only; and what is wrong is said best of the target itself.
-        dataset = cls._open(target, verify, backend, mmap)
+        dataset = cls(target, **options)
         if dataset.info.digest != digest:
             dataset.close()
             raise StaleError(116, f"'{target}' is another snapshot than when it was pickled")
@@ -176,8 +175,8 @@ def _reopen(
 class Dataset(_stele.Dataset):
     """One snapshot, or a part of one, as an immutable sequence of samples.
 
-    Made by stele.open(); close() or a with statement closes it, and leaves samples that
-    are in hand valid. Any number of threads may use it; it works in children after
+    Made by stele.open(), which says what the arguments are. close() or a with statement
+    closes it, and leaves samples that are in hand valid. Any number of threads may use it; it works in children after
     fork() and, pickled, after spawn. Reads of all threads of a process go out together,
     through one reader, with the GIL released.
 
@@ -191,12 +190,19 @@ class Dataset(_stele.Dataset):
     stele.ChecksumError for damage, and other stele.Error.
     """
 
-    _options: tuple[int, str | None, bool]
+    _options: dict[str, Any]
 
-    @classmethod
-    def _open(cls, target: str, verify: int, backend: str | None, mmap: bool) -> Dataset:
-        dataset = cls(target, verify, backend, mmap)
-        dataset._options = (verify, backend, mmap)
+    def __new__(
+        cls,
+        target: Target,
+        *,
+        verify: Verify | None = None,
+        backend: str | None = None,
+        mmap: bool = False,
+    ) -> Dataset:
+        made = super().__new__(cls, os.fsdecode(target), verify_number(verify), backend, mmap)
+        dataset = cast(Dataset, made)
+        dataset._options = {"verify": verify, "backend": backend, "mmap": mmap}
         return dataset
 
     def _select(self, which: Any) -> Dataset:
@@ -456,4 +462,4 @@ def open(
         stele.FormatError: no finished image there.
         stele.Error: and its other kinds.
     """
-    return Dataset._open(os.fsdecode(target), verify_number(verify), backend, mmap)
+    return Dataset(target, verify=verify, backend=backend, mmap=mmap)

@@ -128,6 +128,10 @@ _LOST_FRONT = (
     "were saved, else copy the image from elsewhere"
 )
 _LOST_CATALOG = "without a catalog no snapshot can be found: copy the image from elsewhere"
+_HELD = (
+    "samples, batches, subsets and iterators hold it open until they are gone, too: 'del' what "
+    "is left of them, such as the variable of a loop"
+)
 _MAP_AGAIN = "run 'stele unmap' and 'stele map' again"
 _DAMAGE = "'stele verify' lists all damage there, 'stele help damage' says how to go on"
 _NAMES = "samples and labels can be read: 'stele help damage' says how to write them with the names"
@@ -136,7 +140,7 @@ _NAMES = "samples and labels can be read: 'stele help damage' says how to write 
 _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EEXIST, "is there already", "update=True replaces it, keep=True leaves it as it is"),
     (_errno.EEXIST, "(partition table)", "name one of its partitions"),
-    (_errno.EBUSY, "this process has it open", ""),
+    (_errno.EBUSY, "this process has it open", _HELD),
     (_errno.EBUSY, "this process itself is writing", "commit or close that Writer first"),
     (_errno.EBUSY, "by this process itself", "commit or close that Writer first"),
     (_errno.EBUSY, "may still have readers", "grace=SECONDS lets them finish, force=True does not"),

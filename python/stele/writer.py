@@ -196,7 +196,7 @@ class Writer(_stele.Writer):
             if start is not None:
                 self._base(start)
             if newest and (fields is None or len(fields) > 1):
-                with Dataset._open(choose(target, base or newest), 0, backend, False) as then:
+                with Dataset(choose(target, base or newest), backend=backend) as then:
                     fields = then.fields if fields is None else _ordered(fields, then.fields)
             if fields is not None:
                 self._take(fields)

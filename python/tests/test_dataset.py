@@ -346,6 +346,13 @@ class Sequence(unittest.TestCase):
                     stele.Writer(str(target), {"data": bytes, "label": same})
                 self.assertFalse(target.exists())
 
+    def test_made_by_its_class(self):
+        """As repr() says: all that stele.open() makes can be done with it."""
+        with stele.Dataset(Path(images.plain())) as ds:
+            self.assertEqual([s.key for s in ds.subset(range(3))], [s.key for s in self.ds[:3]])
+            self.assertEqual(pickle.loads(pickle.dumps(ds)).info.digest, self.ds.info.digest)
+            self.assertEqual(*(len(stele.Loader(of, batch_size=8, where="label = 1")) for of in (ds, self.ds)))
+
     def test_what_it_is(self):
         info = self.ds.info
         self.assertEqual((info.sample_count, info.snapshot), (images.COUNT, "v1"))

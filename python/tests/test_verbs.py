@@ -81,6 +81,11 @@ class Build(Case):
         with stele.open(self.target):
             with self.assertRaisesRegex(stele.Error, "open; close that dataset or writer first$"):
                 stele.build(self.source, self.target, force=True)
+            sample = stele.open(self.target)[0]  # of one that is closed is said what holds it
+            with self.assertRaisesRegex(stele.Error, "this process has it open") as held:
+                stele.build(self.source, self.target, force=True)
+            self.assertRegex(held.exception.__notes__[0], "^samples, .* hold it open .*'del' what is left")
+            del sample
             for dry_run in False, True:  # to close it would not help
                 with self.assertRaisesRegex(stele.ExistsError, "' holds a Stele image, snapshots 'v1'$"):
                     stele.build(self.source, self.target, dry_run=dry_run)
