@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd.h"
 #include "from/later.h"
 
 /* One thread's: the shard that it read from last stays open. */
@@ -194,6 +195,36 @@ static const struct stele_source_ops blobs = {
 
 /* ---- records --------------------------------------------------------------- */
 
+static const struct stele_field *find_field(const struct stele_schema *base, const char *name)
+{
+	const char *at = base ? (const char *)base->fields : NULL;
+
+	for (uint32_t i = 0; at && i < base->count; i++, at += base->fields->size) {
+		const struct stele_field *field = (const void *)at;
+
+		if (!strcmp(field->name, name))
+			return field;
+	}
+	return NULL;
+}
+
+/* Of classes that are hardly meant to be two; one warning is enough. */
+static int warn_alike(const struct from *from, const struct stele_schema *base)
+{
+	const char *alike[2];
+	int ret = 0;
+
+	for (uint32_t i = 0; i < from->fields.count && !ret; i++) {
+		const struct record_field *field = &from->fields.list[i];
+
+		ret = record_alike(field, find_field(base, field->field.name), alike);
+		if (ret > 0)
+			cmd_message("warning: classes '%s' and '%s' of '%s' differ only in white "
+				    "space at an end", alike[0], alike[1], field->field.name);
+	}
+	return ret < 0 ? ret : 0;
+}
+
 static int record_ops_schema(void *user, const struct stele_schema *base,
 			     struct stele_schema *out)
 {
@@ -201,6 +232,8 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 	const char *name = "";
 	int ret = record_schema(&from->fields, base, from_groups(from), out, &name);
 
+	if (!ret)
+		ret = warn_alike(from, base);
 	if (ret == -ENOENT)
 		return from_refused(from, -EOPNOTSUPP, "field '%s' of the snapshot is not in the "
 				    "source", name);

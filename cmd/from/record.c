@@ -294,23 +294,49 @@ static int by_meaning(const void *a, const void *b)
 	return order ? order : strcmp(x, y);
 }
 
-int record_alike(const struct record_field *field, const char *alike[2])
+static int by_meaning_only(const void *a, const void *b)
+{
+	return compare_meant(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Return: a copy, by meaning; NULL: no memory. */
+static const char **sorted_names(const char *const *names, uint32_t count)
+{
+	const char **copy = calloc(count + 1u, sizeof(*copy));
+
+	if (copy && count) {
+		memcpy(copy, names, count * sizeof(*copy));
+		qsort(copy, count, sizeof(*copy), by_meaning);
+	}
+	return copy;
+}
+
+int record_alike(const struct record_field *field, const struct stele_field *base,
+		 const char *alike[2])
 {
 	const uint32_t count = field->texts ? field->field.name_count : 0;
-	char **names = calloc(count + 1, sizeof(*names));
-	int found = 0;
+	const uint32_t there = base ? base->name_count : 0;
+	const char **names = sorted_names(field->field.names, count), **others = NULL;
+	int found = names ? 0 : -ENOMEM;
 
-	if (!names)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++)
-		names[i] = field->sorted[i];
-	qsort(names, count, sizeof(*names), by_meaning);
-	for (uint32_t i = 1; i < count && !found; i++) {
-		found = !compare_meant(names[i - 1], names[i]);
-		alike[0] = names[i - 1];
+	if (there && !found) {
+		others = sorted_names(base->names, there);
+		found = others ? 0 : -ENOMEM;
+	}
+	for (uint32_t i = 0; i < count && !found; i++) {
+		const char **other = others ? bsearch(&names[i], others, there, sizeof(*others),
+						      by_meaning_only) : NULL;
+
+		if (other && bsearch(&names[i], others, there, sizeof(*others), by_meaning))
+			other = NULL;
+		if (!other && i && !compare_meant(names[i - 1], names[i]))
+			other = &names[i - 1];
+		found = other != NULL;
+		alike[0] = other ? *other : NULL;
 		alike[1] = names[i];
 	}
 	free(names);
+	free(others);
 	return found;
 }
 

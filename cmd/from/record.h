@@ -163,10 +163,11 @@ int record_keep(struct store *index, struct record_fields *fields,
 int record_resolve(struct record_fields *fields, const struct record_field **field);
 
 /*
- * Two classes of a resolved field whose names differ only in blanks at either end. Return: 1; 0:
- * there are none; -ENOMEM.
+ * Two classes whose names differ only in blanks at either end, the second one of a resolved field,
+ * the first of the same or new to the base, if there is one. Return: 1; 0: there are none; -ENOMEM.
  */
-int record_alike(const struct record_field *field, const char *alike[2]);
+int record_alike(const struct record_field *field, const struct stele_field *base,
+		 const char *alike[2]);
 
 /* A sample of the index. */
 struct record_entry {

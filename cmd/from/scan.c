@@ -553,24 +553,6 @@ static int refuse_large(struct from *from, const struct record_field *field)
 			    "are missing, have a fraction or another sign%s", place, name, types);
 }
 
-/* Of classes that are hardly meant to be two; one warning is enough. */
-static int warn_alike(const struct from *from)
-{
-	const char *alike[2];
-	int ret = 0;
-
-	for (uint32_t i = 0; i < from->fields.count && !ret; i++) {
-		const struct record_field *field = &from->fields.list[i];
-
-		ret = record_alike(field, alike);
-		if (ret > 0)
-			cmd_message("warning: classes '%s' and '%s' of '%s' differ only in white "
-				    "space at an end", alike[0], alike[1],
-				    field->field.name);
-	}
-	return ret < 0 ? ret : 0;
-}
-
 /* As pandas and databases write a value that is missing. */
 static bool means_missing(const char *name)
 {
@@ -622,7 +604,7 @@ static int resolve(struct from *from)
 	if (!ret) {
 		warn_of_gaps(from);
 		warn_of_missing(from);
-		return warn_alike(from);
+		return 0;
 	}
 	if (ret == -ERANGE)
 		return refuse_large(from, field);

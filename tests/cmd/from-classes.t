@@ -55,6 +55,18 @@ for name in t.csv t.jsonl; do
 	ok "$name: names two of them" grep -q "classes ' cat' and 'cat' of 'label' differ only in" \
 		<<<"$err" || diag "$err"
 done
+table 'key,label\na,cat\n'
+built "$tmp/t.csv"
+table 'key,label\nb,cat \n'
+run stele append "$tmp/t.csv" "$image@v2"
+is 1 "$(grep -c "warning: classes 'cat' and 'cat ' of 'label' differ only in" <<<"$err")" \
+	"append: one that differs from the image's" || diag "$err"
+table 'key,label\nc,cat\nd,cat \n'
+run stele append -q "$tmp/t.csv" "$image@v3"
+is 1 "$(grep -c warning <<<"$err")" "append: two of the source" || diag "$err"
+table 'key,label\ne,cat\nf,dog\n'
+run stele append -q "$tmp/t.csv" "$image@v4"
+is "0 " "$status $err" "append: those that are there" || diag "$err"
 for name in NaN null None NA; do
 	table "label\ncat\n$name\n"
 	built "$tmp/t.csv"
