@@ -91,6 +91,24 @@ static bool is_image(const char *directory, const char *name, const struct stat 
 	return found;
 }
 
+bool shards_find_beside(const char *environment, char name[NAME_MAX + 1])
+{
+	DIR *dir = opendir(environment);
+	struct dirent *entry;
+
+	*name = '\0';
+	while (dir && (entry = readdir(dir))) {
+		if (*entry->d_name == '.' || !strcmp(entry->d_name, "data.mdb") ||
+		    !strcmp(entry->d_name, "lock.mdb"))
+			continue;
+		if (!*name || strcmp(entry->d_name, name) < 0)
+			snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return *name;
+}
+
 bool shards_find_image(const char *directory, const char *target, char name[NAME_MAX + 1])
 {
 	char *path = target ? cmd_path_of(target) : NULL;

@@ -21,6 +21,9 @@ struct shards {
  */
 bool shards_look(const char *directory, struct shards *out);
 
+/* What is in an environment of LMDB that is no part of it: the first by name, if there is any. */
+bool shards_find_beside(const char *environment, char name[NAME_MAX + 1]);
+
 /*
  * A file "*.stele" of a directory, not of those below it, that holds an image other than
  * `target` (may be NULL), which no build takes.

@@ -19,6 +19,7 @@
 #include "from/names.h"
 #include "from/read.h"
 #include "from/row.h"
+#include "from/shards.h"
 #include "libarchive.h"
 #include "parse.h"
 #include "text.h"
@@ -387,6 +388,16 @@ static int take_names(struct from *from, struct names *names)
 	return 0;
 }
 
+/* It may be there by chance. */
+static void warn_beside(const char *environment)
+{
+	char name[NAME_MAX + 1];
+
+	if (shards_find_beside(environment, name))
+		cmd_message("warning: '%s' is an environment of LMDB, so '%s' and all else in it "
+			    "is left out (--from=dir takes the files)", environment, name);
+}
+
 /* A directory may be an environment of LMDB. Return: 0; -ENOENT (it has to be one; said). */
 static int find_environments(struct names *names, const struct from_opts *opts)
 {
@@ -397,6 +408,8 @@ static int find_environments(struct names *names, const struct from_opts *opts)
 		char *path = !opts->format || wanted ? lmdb_data_file(names->list[i]) : NULL;
 
 		if (path) {
+			if (!wanted)
+				warn_beside(names->list[i]);
 			free(names->list[i]);
 			names->list[i] = path;
 		} else if (wanted && !stat(names->list[i], &st) && S_ISDIR(st.st_mode)) {
