@@ -96,6 +96,17 @@ printf 'key,n\nx,1\n' | iconv -f UTF-8 -t UTF-16 >wide.csv
 hints "'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 of it" "build: a table in UTF-16" \
 	build wide.csv mixed.stele
 is "stele: 'wide.csv' is a text in UTF-16, not in UTF-8" "${err%%$'\n'*}" "which is said"
+mkdir last
+for i in 1 2 3; do echo $i >last/$i.txt && tar -C last -cf last/$i.tar $i.txt; done
+before=$(sum last/3.tar)
+for dry in "" -n; do
+	# shellcheck disable=SC2086
+	hints "TARGET comes last, and may be missing here; if it is that file, remove it first" \
+		"build -f: of shards without a target $dry" build -f $dry last/*.tar
+	is "2 $before" "$status $(sum last/3.tar)" "the last one is not overwritten"
+done
+ok "which is said" grep -q "'last/3.tar' is not overwritten: it looks like what is" <<<"$err"
+hints "" "build -f: over another file" build -f last/1.tar last/2.tar last/3.txt
 globbed="shells expand '*' and '?' only where they are not quoted, and some file matches"
 for from in "" --from=tar; do
 	# shellcheck disable=SC2086
