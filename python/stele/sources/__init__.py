@@ -117,10 +117,10 @@ def _paths(source: Path | Iterable[Path]) -> list[str]:
     return found
 
 
-def _is_source(path: str) -> bool:
+def is_source(path: str) -> bool:
     try:
         return bool(detect([path]))
-    except SourceError:
+    except (SourceError, OSError):
         return False
 
 
@@ -324,7 +324,7 @@ def _import(
         only = None if columns is None else {*columns, "key" if key is None else key}
         opened = _open(_paths(source), format, only)
     except SourceError as error:
-        if _is_source(split(os.fsdecode(target))[0]):
+        if is_source(split(os.fsdecode(target))[0]):
             error.add_note("the source comes first, then the target")
         raise
     try:

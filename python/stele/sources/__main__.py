@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -17,7 +18,7 @@ from ..dataset import split
 from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
-from . import APPEND, FILLED, SKIP, UNIQUE, Report, SourceError, append, build
+from . import APPEND, FILLED, SKIP, UNIQUE, Report, SourceError, append, build, is_source
 from .detect import FORMATS, NAMED
 from .source import OTHER_FORMAT, SOME, TAKES
 
@@ -279,6 +280,13 @@ def _misused(given: argparse.Namespace) -> str:
         return "an image cannot be written to standard output; './-' is a file of that name"
     if "-" in given.sources:
         return "no SOURCE is read from standard input; './-' is a file of that name"
+    if given.verb == "build" and given.force and given.target:
+        path = split(given.target)[0]
+        if os.path.isfile(path) and is_source(path):
+            return (
+                f"'{path}' is not overwritten: it looks like a source, and TARGET comes last; if "
+                "it is that file, remove it first"
+            )
     if given.verb == "build" or not given.delete_missing and not given.force:
         return ""
     if not given.delete_missing:

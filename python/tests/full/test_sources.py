@@ -867,6 +867,12 @@ class Command(Case):
         done = self.run_command("--columns=data", path, f"{self.target}@v3", verb="append")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertEqual(self.run_command("--columns=no", path, f"{self.target}@v3").returncode, 2)
+        last = self.tmp / "b.parquet"
+        last.write_bytes(path.read_bytes())
+        for dry_run in ("-q", "-n"):  # the last of some, for a target that was forgotten
+            done = self.run_command("-f", dry_run, path, last)
+            self.assertEqual((done.returncode, last.read_bytes()), (2, path.read_bytes()))
+            self.assertIn(f"'{last}' is not overwritten: it looks like a source, and TARGET comes last", done.stderr)
         path.write_bytes(path.read_bytes()[:500])
         done = self.run_command(path, self.tmp / "b.stele")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 2), done.stderr)
