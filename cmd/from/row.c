@@ -203,7 +203,8 @@ int row_value(struct row *row, const char *name, size_t name_size,
 	if (field < 0)
 		return other_type(row, name, name_size, family);
 	if (record_has(record, (uint32_t)field))
-		return from_damaged(row->scan, record->offset, "field '%s' is there twice",
+		return from_damaged(row->scan, record->offset, "field '%s' is there twice, "
+				    "maybe by names with what becomes '_'",
 				    from->fields.list[field].field.name);
 	record->values[record->count] = *value;
 	record->values[record->count++].field = (uint32_t)field;

@@ -38,7 +38,7 @@ struct from_column {
 
 /* A hint at what is JSON, but not in lines. */
 #define FROM_OBJECTS                                                         \
-	"each line is an object of its own: \"jq -c . FILE\" makes such lines of objects, " \
+	"each line is a whole object of its own: \"jq -c . FILE\" makes such lines of objects, " \
 	"\"jq -c '.[]' FILE\" of a list"
 
 /* As given on the command line. */

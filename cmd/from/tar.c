@@ -74,8 +74,9 @@ static la_ssize_t read_block(struct archive *archive, void *user,
 	int64_t got = input_read(tar->input, tar->buffer, tar->block);
 
 	*data = tar->buffer;
-	tar->given = got > 0 ? (size_t)got : 0;
-	tar->at += tar->given;
+	if (got) /* at the end, what was given last is looked at again */
+		tar->given = got > 0 ? (size_t)got : 0;
+	tar->at += got > 0 ? (uint64_t)got : 0;
 	if (got < 0)
 		libarchive.archive_set_error(
 			archive, EIO, "%s",

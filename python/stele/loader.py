@@ -40,7 +40,8 @@ SAMPLER_MARK = b"T\x01"  # what the state of a stele.torch.Sampler begins with
 
 
 class State(TypedDict):
-    """JSON-safe; the same on all ranks that have taken the same number of batches."""
+    """JSON-safe; the same on all ranks that have taken the same number of batches, and, of the last
+    one, have seen the end of the epoch."""
 
     stele: int
     state: str

@@ -286,6 +286,15 @@ is 1 "$status" "a path that two archives have"
 ok "is named, with both places" grep -qE \
 	"the key 'file' twice: '.*before.tar' at byte [0-9]+, '.*odd.tgz' at byte [0-9]+, decom" \
 	<<<"$err" || diag "$err"
+tar -b1 -C "$tmp" -cf - odd.tar | head -c -512 >"$tmp/one-block"
+for count in 0 1 511 512; do
+	(cat "$tmp/one-block" && head -c $count <<<"$(printf '%0600d' 1)") >"$tmp/part.tar"
+	built "$tmp/part.tar"
+	is $((count > 0)) "$status" "a block of zeros, and $count bytes" || diag "$err"
+	(cat "$tmp/one-block" && head -c $count /dev/zero) >"$tmp/part.tar"
+	built "$tmp/part.tar"
+	is 0 "$status" "and $count zeros" || diag "$err"
+done
 cat "$tmp/x.tar" "$tmp/odd.tar" >"$tmp/two.tar"
 gzip -c "$tmp/two.tar" >"$tmp/two.tgz"
 for source in two.tar two.tgz; do

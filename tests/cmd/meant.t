@@ -86,7 +86,7 @@ hints "" "build: of one format, which one of them breaks" build one.csv bad.csv 
 echo '[{"a": 1}]' >list.json
 printf '[\n{"a": 1},\n{"a": 2}\n]\n' >lists.json
 printf '{\n "a": 1\n}\n{\n "a": 2\n}\n' >objects.json
-lines="each line is an object of its own: \"jq -c . FILE\" makes such lines of objects, \
+lines="each line is a whole object of its own: \"jq -c . FILE\" makes such lines of objects, \
 \"jq -c '.[]' FILE\" of a list"
 for file in list lists objects; do
 	hints "$lines" "build: $file of JSON" build --from=jsonl $file.json mixed.stele
