@@ -417,8 +417,8 @@ static int take_header(struct csv *csv, const char *data)
 	int ret = 0;
 
 	if (ends_with_cr(csv, data))
-		return from_damaged(csv->scan, 0, "lines end with CR, and not with LF or CR LF: make "
-				    "it LF, as with tr '\\r' '\\n'");
+		return from_damaged(csv->scan, 0, "lines end with CR, and not with LF or CR LF: "
+				    "make it LF, as with tr '\\r' '\\n'");
 	if (csv->cell_count > FROM_COLUMNS_MAX)
 		return from_refused(csv->scan->from, -E2BIG, "'%s' has %zu columns, more than %u",
 				    csv->scan->shard->name, csv->cell_count, FROM_COLUMNS_MAX);

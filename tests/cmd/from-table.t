@@ -83,7 +83,8 @@ is '[1,1] [2,0] [3,-1]' "$(stele ls --fields --json "$image" |
 
 table 'key,label\ra,cat\rb,dog\r'
 built "$tmp/t.csv"
-wrong "at byte 0: lines end with CR, and not with LF or CR LF: make it LF, as with tr .*r' .*n'" "CR at line ends"
+wrong "at byte 0: lines end with CR, and not with LF or CR LF: make it LF, as with tr .*r' .*n'" \
+	"CR at line ends"
 table '"a\rb",label\n1,x\n'
 built "$tmp/t.csv"
 is 0 "$status" "but one within quotes is a byte like others" || diag "$err"
