@@ -58,6 +58,7 @@
 	X(H5Tset_order) \
 	X(H5Tset_strpad) \
 	X(H5Tvlen_create) \
+	X(H5get_libversion) \
 	X(H5Zfilter_avail) \
 	X(H5free_memory)
 

@@ -20,6 +20,7 @@
 
 #define PATH_SIZE    1024u
 #define DEPTH_MAX    32u    /* groups may be links to what they are in */
+#define ERROR_SIZE   200u /* of libhdf5 */
 #define LINKS_MAX    65536u /* of all groups */
 #define BAND_SIZE    ((uint64_t)32 << 20)
 #define CACHE_SIZE   ((uint64_t)256 << 20)
@@ -109,17 +110,25 @@ static void say_text(const struct child *child, enum hdf5_kind kind, const char 
 static herr_t first_error(unsigned int n, const H5E_error2_t *error, void *user)
 {
 	if (!n && error->desc)
-		snprintf(user, 200, "%s", error->desc);
+		snprintf(user, ERROR_SIZE, "%s", error->desc);
 	return 0;
 }
 
 /* What the library found wrong, where it did. */
 static const char *why(void)
 {
-	static char text[200];
+	static char text[ERROR_SIZE + 150];
+	unsigned int version[3];
+	size_t size;
 
 	snprintf(text, sizeof(text), "cannot be read");
 	libhdf5.H5Ewalk2(0, H5E_WALK_UPWARD, first_error, text);
+	size = strlen(text);
+	if (strstr(text, "version number") &&
+	    libhdf5.H5get_libversion(&version[0], &version[1], &version[2]) >= 0)
+		snprintf(text + size, sizeof(text) - size, " (libhdf5 %u.%u.%u may be too old for "
+			 "it: h5py writes with libver=('earliest', 'v110') what 1.10 reads)",
+			 version[0], version[1], version[2]);
 	return text;
 }
 
