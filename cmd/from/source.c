@@ -586,9 +586,13 @@ static const char *likely_key(const struct from *from)
 {
 	const bool numbers = from->keys == FROM_KEYS_NUMBERS && from->format->options & FROM_KEY;
 
-	for (uint32_t i = 0; numbers && i < from->fields.count; i++)
-		if (!strcasecmp(from->fields.list[i].field.name, FROM_KEY_COLUMN))
-			return from->fields.list[i].field.name;
+	for (uint32_t i = 0; numbers && i < from->fields.count; i++) {
+		const struct stele_field *field = &from->fields.list[i].field;
+
+		if (!strcasecmp(field->name, FROM_KEY_COLUMN) && field->type != STELE_TYPE_F64 &&
+		    field->type != STELE_TYPE_TENSOR)
+			return field->name;
+	}
 	return NULL;
 }
 

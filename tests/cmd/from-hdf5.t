@@ -167,8 +167,8 @@ done
 # A newer library's file is not damaged; libhdf5 cannot tell.
 gzip -dc tests/fixture/from/newer.h5.gz >"$tmp/newer.h5"
 built "$tmp/newer.h5"
-[ "$status" = 0 ] || wrong "bad version number for layout message \\(libhdf5 [0-9.]* may be too old" \
-	"of a newer libhdf5"
+old="bad version number for layout message \\(libhdf5 [0-9.]* may be too old"
+[ "$status" = 0 ] || wrong "$old" "of a newer libhdf5"
 
 # ---- enumerations ----
 

@@ -226,6 +226,8 @@ printf 'Key,a\nx,1\n' >k.csv
 hints "did you mean 'Key'?" "one in upper case" build --key=key k.csv k1.stele
 hints "keys are numbers: --key=Key takes them from the column 'Key'" "which no option names" \
 	build k.csv k1.stele
+printf 'Key,n\n1.5,1\n2.5,2\n' >f.csv
+hints "" "nor if it is of fractions" build -f f.csv k3.stele
 hints "" "which one does" build --key=Key k.csv k2.stele
 is x "$(stele ls k2.stele)" "what is said does it"
 
