@@ -282,8 +282,9 @@ class Loader(_stele.Loader, Generic[T]):
 
     def set_epoch(self, epoch: int) -> None:
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
-        if not (self._fresh and epoch == self.epoch):
-            self._seek(epoch)
+        wanted = number("epoch", epoch, 64)
+        if not (self._fresh and wanted == self.epoch):
+            self._seek(wanted)
 
     def state_dict(self) -> State:
         """Where this loader is: after the last batch that next() has returned to the loop.

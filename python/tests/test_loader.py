@@ -92,6 +92,16 @@ class Loaders(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             next(it)
 
+    def test_epochs_that_are_none(self):
+        loader = self.loader(batch_size=100)
+        for bad in (numpy.arange(2), 1.5, "1", None, True):
+            with self.assertRaisesRegex(TypeError, "^epoch "):
+                loader.set_epoch(bad)
+        with self.assertRaisesRegex(ValueError, "^epoch "):
+            loader.set_epoch(-1)
+        loader.set_epoch(numpy.int64(3))
+        self.assertEqual(loader.epoch, 3)
+
     def test_where(self):
         loader = self.loader(batch_size=10, where="label = 2 AND id > 20", drop_last=True)
         wanted = [i for i in self.ds.select("label = 2").tolist() if i > 20]
