@@ -42,8 +42,8 @@
 	"copy the snapshot from elsewhere; or a few lines of Python write its samples anew, with " \
 	"keys and all fields: " DAMAGE
 #define NO_TREE                                                              \
-	"run 'stele posix off', or delete all snapshots that 'stele verify' names, in one " \
-	"command: " DAMAGE
+	"run 'stele posix off'; 'stele posix on' makes files of it again once no snapshot has " \
+	"damage, of which 'stele verify TARGET@NAME' tells each by itself: " DAMAGE
 #define OLDER_BASE                                                           \
 	"--base=NAME starts from another snapshot, which may be sound: 'stele verify' lists " \
 	"all damage; " DAMAGE
