@@ -132,7 +132,8 @@ flips() {
 	done
 }
 is "" "$(flips "$sound" 4100 8200 1048600 1052800)" "a superblock"
-end=$(stat -c %s "$sound")
+# Behind the last block that is written there is room, which nothing covers.
+end=$(perl -0777 -ne 's/\0+\z//; print 4096 * int((length() + 4095) / 4096)' "$sound")
 begin=$((0x200000))
 is "" "$(flips "$sound" "$((begin + 40))" "$((begin + 300))" \
 	"$((begin + 4099))")" "a descriptor"
