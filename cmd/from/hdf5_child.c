@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -20,9 +22,13 @@
 
 #define PATH_SIZE    1024u
 #define DEPTH_MAX    32u    /* groups may be links to what they are in */
-#define ERROR_SIZE   200u /* of libhdf5 */
+#define ERROR_SIZE   200u   /* of libhdf5 */
 #define LINKS_MAX    65536u /* of all groups */
 #define BAND_SIZE    ((uint64_t)32 << 20)
+#define CHUNKS_MAX   4096u /* read at once: libhdf5 takes a kilobyte for each */
+#define MEMORY	     ((uint64_t)2 << 30) /* beside what data and chunks take */
+#define DECODED_MAX  65536u /* bytes that filters make of one; deflate 1032 */
+#define FILLED_MAX   ((uint64_t)64 << 20) /* bytes that may be of no chunk */
 #define CACHE_SIZE   ((uint64_t)256 << 20)
 #define CACHE_SLOTS  20011u
 #define VALUES_SIZE  ((uint64_t)16 << 20) /* of rows that vary, read at once */
@@ -49,6 +55,7 @@ struct child {
 	struct dataset *list[STELE_FIELDS_MAX];
 	uint32_t count;
 	bool full;
+	uint64_t file_size;
 	uint64_t silence; /* seconds more than usual */
 };
 
@@ -75,6 +82,22 @@ static void limit_silence(const struct child *child)
 		.it_value.tv_sec = HDF5_SILENCE_S + (time_t)child->silence};
 
 	setitimer(ITIMER_PROF, &limit, NULL);
+}
+
+/* For what is damaged libhdf5 takes all that there is, and others would have to end. */
+static void limit_memory(uint64_t more)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+	struct rlimit limit;
+
+	if (file && fscanf(file, "%lu", &pages) == 1 && !getrlimit(RLIMIT_AS, &limit)) {
+		limit.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY + more;
+		limit.rlim_cur = limit.rlim_cur < limit.rlim_max ? limit.rlim_cur : limit.rlim_max;
+		setrlimit(RLIMIT_AS, &limit);
+	}
+	if (file)
+		fclose(file);
 }
 
 static void say(const struct child *child, enum hdf5_kind kind, const void *data, size_t size)
@@ -271,16 +294,20 @@ static const char *take_shape(struct dataset *d, hid_t id)
 {
 	hid_t space = libhdf5.H5Dget_space(id);
 	struct npy *npy = &d->array.npy;
+	hsize_t most[H5S_MAX_RANK];
 
 	d->rank = space < 0 ? -1 : libhdf5.H5Sget_simple_extent_ndims(space);
-	if (d->rank < 0 || libhdf5.H5Sget_simple_extent_dims(space, d->dims, NULL) < 0)
+	if (d->rank < 0 || libhdf5.H5Sget_simple_extent_dims(space, d->dims, most) < 0)
 		return why();
 	libhdf5.H5Sclose(space);
 	if (d->rank > (int)NPY_RANK_MAX)
 		return "too many dimensions";
 	npy->rank = (uint32_t)d->rank;
-	for (int i = 0; i < d->rank; i++)
+	for (int i = 0; i < d->rank; i++) {
 		npy->dims[i] = d->dims[i];
+		if (d->dims[i] > most[i])
+			return "a dimension that is larger than it can become";
+	}
 	return NULL;
 }
 
@@ -308,6 +335,15 @@ static const char *take_layout(struct dataset *d, hid_t id, hid_t type)
 	return NULL;
 }
 
+/* What no chunk has is fill values: of a dimension that is damaged, without end. */
+static const char *check_storage(const struct dataset *d, hid_t id)
+{
+	const uint64_t size = d->array.varies ? d->dims[0] : d->array.npy.data_size;
+
+	return size > FILLED_MAX && size / DECODED_MAX > libhdf5.H5Dget_storage_size(id) ?
+		       "far more rows than are in the file" : NULL;
+}
+
 static const char *look_at(struct dataset *d, hid_t id)
 {
 	hid_t type = libhdf5.H5Dget_type(id);
@@ -317,6 +353,8 @@ static const char *look_at(struct dataset *d, hid_t id)
 		wrong = take_type(d, type);
 	if (!wrong)
 		wrong = npy_check(&d->array.npy, false);
+	if (!wrong)
+		wrong = check_storage(d, id);
 	return wrong ? wrong : take_layout(d, id, type);
 }
 
@@ -442,21 +480,34 @@ static const char *read_some(const struct dataset *d, hid_t id, const hsize_t *s
 	return wrong;
 }
 
+static uint64_t chunks_along(const struct dataset *d, int axis)
+{
+	const uint64_t chunk = d->chunked && d->chunk[axis] ? d->chunk[axis] : d->dims[axis];
+
+	return chunk < d->dims[axis] ? d->dims[axis] / chunk + (d->dims[axis] % chunk > 0) : 1;
+}
+
 /* What is read at once: some of one dimension, all of those behind it, one of those before. */
 static int find_band(const struct dataset *d, hsize_t *count, uint64_t *size)
 {
-	uint64_t inner = d->element;
+	uint64_t inner = d->element, chunks = 1;
 	int axis = d->rank - 1;
 
-	while (axis > 0 && inner * d->dims[axis] <= BAND_SIZE) {
+	while (axis > 0 && d->dims[axis] <= BAND_SIZE / inner &&
+	       chunks_along(d, axis) <= CHUNKS_MAX / chunks) {
 		inner *= d->dims[axis];
+		chunks *= chunks_along(d, axis);
 		axis--;
 	}
 	for (int i = 0; i < d->rank; i++)
 		count[i] = i > axis ? d->dims[i] : 1;
 	count[axis] = BAND_SIZE / inner ? BAND_SIZE / inner : 1;
-	if (d->chunked && d->chunk[axis] && d->chunk[axis] < count[axis])
+	if (d->chunked && d->chunk[axis] && d->chunk[axis] < count[axis]) {
+		const hsize_t most = CHUNKS_MAX / chunks * d->chunk[axis];
+
 		count[axis] -= count[axis] % d->chunk[axis];
+		count[axis] = count[axis] < most ? count[axis] : most;
+	}
 	if (count[axis] > d->dims[axis])
 		count[axis] = d->dims[axis];
 	*size = inner * count[axis];
@@ -576,14 +627,17 @@ static void read_dataset(struct child *child, const struct dataset *d, hid_t fil
 {
 	hid_t id = libhdf5.H5Dopen2(file, d->path, 0), list;
 	hsize_t count[H5S_MAX_RANK];
-	uint64_t band = 0, cache;
+	uint64_t band = 0, cache, chunks;
 	const char *wrong;
 	char filter[96];
 
 	find_band(d, count, &band);
 	cache = cache_size(d, band);
-	child->silence = chunks_size(d) / HDF5_DECODED;
+	chunks = chunks_size(d);
+	chunks = chunks < child->file_size * DECODED_MAX ? chunks : child->file_size * DECODED_MAX;
+	child->silence = chunks / HDF5_DECODED;
 	limit_silence(child);
+	limit_memory(4 * chunks + 3 * child->file_size);
 	if (id >= 0 && cache) {
 		list = libhdf5.H5Dget_access_plist(id);
 		libhdf5.H5Pset_chunk_cache(list, CACHE_SLOTS, (size_t)cache, -1);
@@ -608,11 +662,14 @@ void hdf5_child(const char *path, const char *chosen, int pipe)
 {
 	static struct child child;
 	char name[PATH_SIZE + 2] = "";
+	struct stat st;
 	hid_t file;
 
 	child.pipe = pipe;
 	child.chosen = chosen;
+	child.file_size = stat(path, &st) ? 0 : (uint64_t)st.st_size;
 	limit_silence(&child);
+	limit_memory(0);
 	setenv("HDF5_USE_FILE_LOCKING", "BEST_EFFORT", 0);
 	libhdf5.H5Eset_auto2(0, NULL, NULL);
 	file = libhdf5.H5Fopen(path, READ_ONLY, 0);

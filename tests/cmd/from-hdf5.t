@@ -39,6 +39,10 @@
 #	f = h5py.File("newer.h5", "w", libver="latest")
 #	f.create_dataset("a", data=np.arange(12, dtype="i4").reshape(4, 3), chunks=(4, 3),
 #	    compression="gzip")
+# and wide.h5.gz, long.h5.gz, with byte 11 or 4 of the shape in the file changed to 0x21:
+#	f = h5py.File("wide.h5", "w", libver="earliest")
+#	f.create_dataset("z", data=np.arange(60, dtype="i4").reshape(20, 3), chunks=(5, 3),
+#	    maxshape=(None, 3) in long.h5, compression="gzip")
 . "${0%/*}/../tap.sh"
 . tests/cmd/from.sh
 
@@ -163,6 +167,13 @@ for signal in INT TERM HUP; do
 		"$BUILD/stele" build -q --force --from=hdf5 "$h5" "$tmp/group.stele"
 	is 0 "$status" "SIG$signal does not end libhdf5's process" || diag "$err"
 done
+
+# A dimension that is damaged would be read as fill values, for hours and all memory.
+for name in wide long; do gzip -dc "tests/fixture/from/$name.h5.gz" >"$tmp/$name.h5"; done
+built "$tmp/wide.h5"
+wrong "array 'z' has a dimension that is larger than it can become" "a dimension beyond its limit"
+built "$tmp/long.h5"
+wrong "array 'z' has far more rows than are in the file" "one without a limit"
 
 # A newer library's file is not damaged; libhdf5 cannot tell.
 gzip -dc tests/fixture/from/newer.h5.gz >"$tmp/newer.h5"
