@@ -354,8 +354,8 @@ static const char *look_at(struct dataset *d, hid_t id)
 	if (!wrong)
 		wrong = npy_check(&d->array.npy, false);
 	if (!wrong)
-		wrong = check_storage(d, id);
-	return wrong ? wrong : take_layout(d, id, type);
+		wrong = take_layout(d, id, type);
+	return wrong ? wrong : check_storage(d, id);
 }
 
 /* Has it any? What has not is left out, unless it is named. */
