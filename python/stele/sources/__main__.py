@@ -282,7 +282,7 @@ def _misused(given: argparse.Namespace) -> str:
         return "no SOURCE is read from standard input; './-' is a file of that name"
     if given.verb == "build" and given.force and given.target:
         path = split(given.target)[0]
-        if os.path.isfile(path) and is_source(path):
+        if os.path.isfile(path) and os.path.isfile(given.sources[-1]) and is_source(path):
             return (
                 f"'{path}' is not overwritten: it looks like a source, and TARGET comes last; if "
                 "it is that file, remove it first"
