@@ -281,7 +281,7 @@ static int count_free(struct lmdb *lmdb)
 		return ret;
 	while (!(ret = liblmdb.mdb_cursor_get(cursor, &transaction, &list, MDB_NEXT)))
 		for (size_t at = 0; (at + 1) * sizeof(page) <= list.mv_size; at++) {
-			memcpy(&page, (const size_t *)list.mv_data + at, sizeof(page));
+			memcpy(&page, (const char *)list.mv_data + at * sizeof(page), sizeof(page));
 			if (at == 0)
 				count = page;
 			else if (at <= count)
