@@ -176,9 +176,9 @@ class Dataset(_stele.Dataset):
     """One snapshot, or a part of one, as an immutable sequence of samples.
 
     Made by stele.open(), which says what the arguments are. close() or a with statement
-    closes it, and leaves samples that are in hand valid. Any number of threads may use it; it works in children after
-    fork() and, pickled, after spawn. Reads of all threads of a process go out together,
-    through one reader, with the GIL released.
+    closes it, and leaves samples that are in hand valid. Any number of threads may use it;
+    it works in children after fork() and, pickled, after spawn. Reads of all threads of a
+    process go out together, through one reader, with the GIL released.
 
     ``ds[i]``, ``ds[-1]``: one Sample; ``ds["key"]``, ``ds[b"key"]``: by key, of a subset
     only one that is in it;
