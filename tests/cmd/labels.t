@@ -169,11 +169,11 @@ is "2 1" "$(stele info --json "$image@less" |
 	jq -r '.snapshot.fields[1].names | map(.samples) | join(" ")')" \
 	"deleted samples do not count"
 
-mkdir -p "$tmp/umlauts"/{größe,cat}
-touch "$tmp/umlauts"/{größe,cat}/1
+mkdir -p "$tmp/umlauts"/{größe,elephant}
+touch "$tmp/umlauts"/{größe,elephant}/1
 must stele build -q --force "$tmp/umlauts" "$tmp/umlauts.img"
-is "cat    cat/1
-größe  größe/1" "$(stele ls -l "$tmp/umlauts.img" | grep -o '[^ 0-9].*')" \
+is "elephant  elephant/1
+größe     größe/1" "$(stele ls -l "$tmp/umlauts.img" | grep -o '[^ 0-9].*')" \
 	"ls -l: characters are counted, not bytes"
 
 # ---- a damaged column ----
