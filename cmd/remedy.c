@@ -28,6 +28,7 @@
 #define OWN_RUN_DIR "set STELE_RUN_DIR to a directory of your own"
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --on-error=skip to leave such files out"
+#define LEAVE_DAMAGE "use --on-error=skip to leave out what is damaged"
 #define WHEN_QUIET  "run it again once nobody writes there"
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define FREE_BEHIND                                                          \
@@ -362,7 +363,11 @@ static const struct {
 	{-EBADMSG, NULL, "class names of field '", KEEP_SAMPLES},
 	{-EBADMSG, " append snapshot ", "cannot start from '", OLDER_BASE},
 	{-EUCLEAN, " append snapshot ", "cannot start from '", OLDER_BASE},
-	{-EBADMSG, " build from ", NULL, NULL},
+	{-EBADMSG, " from ", "nothing is left out", NULL},
+	{-EBADMSG, " from ", "does not end where its size says", NULL},
+	{-EBADMSG, " from ", "there is no column '", NULL},
+	{-EBADMSG, " from ", NULL, LEAVE_DAMAGE},
+	{-EBADMSG, " build ", NULL, NULL},
 	{-EUCLEAN, " build from ", NULL, NULL},
 	{-EBADMSG, " posix ", NULL, NO_TREE},
 	{-EUCLEAN, " posix ", NULL, NO_TREE},

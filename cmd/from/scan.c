@@ -26,25 +26,31 @@
 
 /* ---- messages ------------------------------------------------------------ */
 
-/* Return: is it the first complaint, the only one that is said? */
-static bool complain(struct from *from, int error, const char *text)
+/* Is it the first complaint, the only one that is said? */
+static bool is_first(struct from *from)
 {
-	if (__atomic_exchange_n(&from->complained, true, __ATOMIC_RELAXED))
-		return false;
-	cmd_message("%s", text);
-	remedy_print("from", error, text, NULL);
-	return true;
+	return !__atomic_exchange_n(&from->complained, true, __ATOMIC_RELAXED);
 }
 
-/* All shards are read as the format of the first one. */
-static void hint_mixed(const struct from *from, const struct from_shard *shard)
+static void complain(struct from *from, int error, const char *text)
+{
+	if (!is_first(from))
+		return;
+	cmd_message("%s", text);
+	remedy_print("from", error, text, NULL);
+}
+
+/* All shards are read as the format of the first one. Return: is this one of another? */
+static bool hint_mixed(const struct from *from, const struct from_shard *shard)
 {
 	const char *first = shard == from->shards ? NULL : from_guess(from->shards->path);
 	const char *other = first ? from_guess(shard->path) : NULL;
 
-	if (other && strcmp(first, other) != 0)
-		cmd_hint("all sources have one format: '%s' looks like %s, and '%s' like %s",
-			 from->shards->name, first, shard->name, other);
+	if (!other || strcmp(first, other) == 0)
+		return false;
+	cmd_hint("all sources have one format: '%s' looks like %s, and '%s' like %s",
+		 from->shards->name, first, shard->name, other);
+	return true;
 }
 
 bool from_complained(const struct from *from)
@@ -163,8 +169,11 @@ int from_damaged(struct from_scan *scan, uint64_t offset, const char *format, ..
 		/* What is no damage, but two versions, is called that. */
 		if (!from_shard_holds(scan->shard, scan->input.fd))
 			return from_changed(scan, scan->shard->name);
-		if (complain(scan->from, -EBADMSG, message))
-			hint_mixed(scan->from, scan->shard);
+		if (!is_first(scan->from))
+			return -EBADMSG;
+		cmd_message("%s", message);
+		if (!hint_mixed(scan->from, scan->shard))
+			remedy_print("from", -EBADMSG, message, NULL);
 		return -EBADMSG;
 	}
 	scan->damages++;

@@ -81,7 +81,8 @@ mixed one.csv two.jsonl
 mixed two.jsonl one.csv
 mixed s-0.tar one.csv
 printf 'key,n\nx,"1" 2\n' >bad.csv
-hints "" "build: of one format, which one of them breaks" build one.csv bad.csv mixed.stele
+hints "use --on-error=skip to leave out what is damaged" \
+	"build: of one format, which one of them breaks" build one.csv bad.csv mixed.stele
 
 echo '[{"a": 1}]' >list.json
 printf '[\n{"a": 1},\n{"a": 2}\n]\n' >lists.json
