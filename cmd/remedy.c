@@ -331,7 +331,9 @@ static const struct {
 	{-EINVAL, " build from ", "is a file of the source", "give the image a name of its own"},
 	{-EINVAL, " resize ", "cannot shrink",
 	 "'stele copy' to a smaller target takes only what a snapshot needs"},
-	{-EISDIR, " build copy ", "cannot create", "give TARGET a name in that directory"},
+	{-EISDIR, " build copy ", "cannot create",
+	 "the name of a file has no slash at its end; or make that directory first, and give "
+	 "TARGET a name in it"},
 	{-ENOTBLK, " map ", "read-only",
 	 "map it without --read-only: 'chmod a-w' keeps others from writing to a file"},
 	{-ENOTBLK, " append build ", NULL,
@@ -697,6 +699,21 @@ static bool suggest_snapshot(const char *verb)
 	return true;
 }
 
+/* As of cp, but the name is the user's. */
+static bool suggest_in_directory(const char *verb, int error, const char *target)
+{
+	char *path = error == -ENOTBLK && has_verb(" build copy ", verb) ? cmd_path_of(target)
+									: NULL;
+	struct stat st;
+	const bool is = path && !stat(path, &st) && S_ISDIR(st.st_mode);
+
+	if (is)
+		cmd_hint("it is a directory: give TARGET a name in it, such as '%s%sdata.stele'",
+			 path, path[strlen(path) - 1] == '/' ? "" : "/");
+	free(path);
+	return is;
+}
+
 /* "build s-*.tar": what is not empty is the last of the sources. */
 static bool suggest_target_last(const char *verb, int error, const char *line, const char *target)
 {
@@ -740,6 +757,7 @@ void remedy_print(const char *verb, int error, const char *line,
 		       suggest_loop(error, line, target) || suggest_grown(error, line, target) ||
 		       suggest_mapped_image(error, line, target) ||
 		       suggest_device(error, target) ||
+		       suggest_in_directory(verb, error, target) ||
 		       suggest_target_last(verb, error, line, target)))
 		return;
 	if (suggest_glob(error, line) || (error && suggest_snapshot(verb)))

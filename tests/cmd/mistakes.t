@@ -459,7 +459,9 @@ for words in "build src" "extract image@first" "copy image@first"; do
 done
 ok "and stays" test -L dangling
 says 1 "'stele build' makes a new image" append src nothere
-says 1 "give TARGET a name" build src nothere/
+says 1 "the name of a file has no slash at its end" build src nothere/
+says 1 "it is a directory: give TARGET a name in it, such as './data.stele'" build src .
+says 1 "it is a directory: give TARGET a name in it" copy image@first ./
 says 1 "name a block device" info .
 says 1 "name a block device" copy image@first /dev/null
 says 1 "'stele copy SOURCE TARGET' copies a snapshot" append image@swapped src
