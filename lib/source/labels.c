@@ -3,7 +3,7 @@
  * labels.c - which directories are classes, and which are splits
  *
  * Left to itself: SPLIT/CLASS/... if directories at the top have the names of splits,
- * else CLASS/..., if most files lie in directories at all. A few files outside of all
+ * else CLASS/..., if most files lie in directories at all. Files outside of all
  * classes take no label from the others: theirs is STELE_NO_CLASS, and a warning says
  * how many there are.
  */
@@ -193,7 +193,8 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 		return -EOPNOTSUPP;
 	}
 	labels->has_label = base_has(base, "label");
-	labels->has_split = base_has(base, "split");
+	/* One without labels is no split of a directory. */
+	labels->has_split = labels->has_label && base_has(base, "split");
 	if (!told && !labels->has_label && is_mostly_below_top(labels))
 		stele_log_warning(log, "no labels from directories, as the snapshot that is "
 				  "appended to has none");
@@ -215,7 +216,7 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 		return;
 	case STELE_LABEL_FROM_AUTO:
 		labels->has_split = has_splits(tops) && tops->classes;
-		labels->has_label = is_mostly_below_top(labels);
+		labels->has_label = labels->has_split || is_mostly_below_top(labels);
 		if (labels->has_split)
 			labels->level = CLASS_LEVEL_IN_SPLIT;
 		return;

@@ -53,6 +53,12 @@ built
 is "README:label=-1:split=-1 notes/how/1:label=-1:split=-1 \
 train/a/1:label=0:split=0 val/b/1:label=1:split=1" "$(seen)" "what lies beside splits has neither"
 
+tree train/a/1 val/b/2 x y z
+built
+is "train/a/1:label=0:split=0 val/b/2:label=1:split=1 x:label=-1:split=-1 y:label=-1:split=-1 \
+z:label=-1:split=-1" "$(seen)" "however many files that is"
+is "$without 3 samples outside of all class directories, such as 'x'" "$err" "which is said"
+
 tree train/1 car/1 bus/2
 built
 is "bus/2:label=0 car/1:label=1 train/1:label=2" "$(seen)" \
@@ -103,6 +109,13 @@ for level in 2 parent; do
 done
 
 # ---- append ----
+
+tree train/cat/1 x y
+printf 'path,split\n%s,1\n' "$tmp/src/x" >"$tmp/list.csv"
+must stele build --force --from=manifest "$tmp/list.csv" "$image" >/dev/null
+run stele append "$tmp/src" "$image@v2"
+is 1 "$status" "a number called split is no split of a directory, which has no other"
+ok "which is said" grep -q "field 'split' (i64) is missing" <<<"$err"
 
 tree train/cat/1 val/dog/2
 built
