@@ -319,6 +319,15 @@ static int look_at_first(struct from *from)
 	return from->format ? check_options(&from->opts, from->format) : unknown(from, shard);
 }
 
+static struct from *from_new(void)
+{
+	struct from *from = calloc(1, sizeof(*from));
+
+	if (from)
+		from->store.fd = from->index.fd = -1;
+	return from;
+}
+
 static void shard_release(struct from_shard *shard)
 {
 	lmdb_release(shard->lmdb);
@@ -329,7 +338,7 @@ const char *from_guess(const char *path)
 {
 	char *copy = strdup(path);
 	struct from_shard shard = {.path = copy, .name = copy};
-	struct from *from = calloc(1, sizeof(*from));
+	struct from *from = from_new();
 	const char *name = NULL;
 	struct stat st;
 
@@ -488,14 +497,13 @@ static int find_target(struct from *from)
 static int make(struct names *names, const struct from_opts *opts,
 		struct from **out)
 {
-	struct from *from = calloc(1, sizeof(*from));
+	struct from *from = from_new();
 	int ret;
 
 	if (!from)
 		return -ENOMEM;
 	from->opts = *opts;
 	qsort(from->opts.columns, opts->column_count, sizeof(*opts->columns), compare_columns);
-	from->store.fd = from->index.fd = -1;
 	from->blob = (struct stele_field){
 		.size = sizeof(from->blob), .name = "data", .type = STELE_TYPE_BYTES};
 	ret = find_target(from);

@@ -163,6 +163,8 @@ for filter in bzip2 xz zstd lz4; do
 	ok "$filter: samples" cmp "$src/train/dog/59.jpg" <(stele cat "$image" train/dog/59.jpg)
 	run stele build --quiet "${same[@]}" - "$tmp/piped" < <(cat "$tmp/y.$filter")
 	ok "$filter: the same through a pipe" cmp "$image" "$tmp/piped"
+	run stele build --force --quiet "${same[@]}" - "$tmp/piped" < <(cat "$tmp/y.$filter")
+	is 0 "$status" "$filter: and over what is there" || diag "$err"
 	rm -f "$tmp/piped"
 done
 built - < <(cat "$tmp/x.tar")

@@ -118,6 +118,7 @@ end
 # shellcheck disable=SC2094 # that is refused
 run stele build -f - x.tar <x.tar
 is "2 $before" "$status $(content)" "nor what stdin is" || diag "$err"
+ok "which is said" grep -q "'standard input' is a file of the source" <<<"$err"
 cd "$OLDPWD" || bail "cd"
 
 build "$src/file"
