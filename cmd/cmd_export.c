@@ -54,7 +54,7 @@ static void summarize(const struct export *job)
 	complaints_sum(&job->complaints);
 	fields_warn_unlike(job->ds, &job->labels);
 	tree_tell_refused(job->refused,
-			  job->format == TO_WEBDATASET ?
+			  job->format == TO_WEBDATASET && !job->unfit ?
 				  "--to=tar takes such keys: each sample is a file of its own" :
 				  NULL);
 	if (!job->quiet && names && strcmp(names, "-") != 0)

@@ -22,6 +22,7 @@
 #include "progress.h"
 #include "stop.h"
 #include "tar.h"
+#include "tree.h"
 
 #define WINDOW_SIZE (64u << 20) /* keys, samples and what is known of them */
 #define LARGE_SIZE  (WINDOW_SIZE / 2)
@@ -223,6 +224,7 @@ static void refuse(struct export *job, const struct window *w,
 	complaints_add(&job->complaints, "refused", key_in(w, entry), entry->key_size,
 		       entry->refused);
 	job->refused++;
+	job->unfit += tree_refusal(key_in(w, entry), entry->key_size) != NULL;
 }
 
 /* ---- a window, filled ------------------------------------------------------ */

@@ -21,7 +21,8 @@ struct export {
 	enum to_format format;
 	bool quiet;
 	uint64_t done, bytes, refused; /* samples; of these, as written; left out */
-	struct complaints complaints;  /* of these */
+	uint64_t unfit; /* of those left out: with keys that are no paths of files */
+	struct complaints complaints;  /* of those left out */
 	struct labels labels;	       /* that paths show; to be released */
 	int write_error;	       /* negative errno */
 };

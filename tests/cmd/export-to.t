@@ -93,6 +93,11 @@ ok "are refused" grep -q "refused 'cats/1.png': a sample before it has the same 
 	diag "$err"
 ok "and tar is there for them" grep -q "^hint: --to=tar takes such keys" <<<"$err" || diag "$err"
 ok "and so are those that it ignores" grep -q "refused '.hidden': WebDataset ignores" <<<"$err"
+printf '{"key": "../up"}\n{"key": "down"}\n' >"$tmp/up.jsonl"
+must stele build -q "$tmp/up.jsonl" "$tmp/up"
+run stele export --to=webdataset "$tmp/up" "$tmp/up.tar"
+ok "but not for what no archive takes" \
+	grep -q "^hint: 'stele cat' reads them" <<<"$err" || diag "$err"
 
 mkdir "$tmp/hidden"
 for ((i = 0; i < 200; i++)); do echo "$i" >"$tmp/hidden/.$i"; done
