@@ -164,6 +164,25 @@ def _choose(source: Reader, key: str | None, columns: Sequence[str] | None) -> t
     return names, key
 
 
+def _check_names(source: Reader, key: str | None) -> None:
+    """Nothing is read twice, nor do keys of two files mingle."""
+    paths: set[str] = set()
+    names: dict[str, str] = {}
+    for path, name in source.tops:
+        if os.path.abspath(path) in paths:
+            raise SourceError(f"'{path}' would be read twice", "name it once", usage=True)
+        paths.add(os.path.abspath(path))
+        other = names.setdefault(name, path)
+        if key is None and other != path:
+            error = SourceError(f"rows of '{other}' and '{path}' would have the same keys")
+            error.add_note(
+                "rename one of them"
+                + (", or name a directory above both instead" if os.path.isfile(path) else "")
+            )
+            error.add_note(UNIQUE)
+            raise error
+
+
 def _field_names(columns: Sequence[str]) -> dict[str, str]:
     """Of each column that of its field."""
     found: dict[str, str] = {}
@@ -329,6 +348,7 @@ def _import(
         raise
     try:
         names, key = _choose(opened, key, columns)
+        _check_names(opened, key)
         work = _Build(opened, names, key, on_error == "skip")
         writer, snapshot = _write(work, target, options)
     except ExistsError as error:

@@ -23,8 +23,8 @@ class ArrayRecord(Reader):
         super().__init__(only)
         self.module = package("array_record.python.array_record_module", "array-record")
         self.kinds = {DATA: Field(DATA, "bytes", (), "", ())}
-        self.files = files_of(paths, ENDINGS)
-        for path, _ in self.files:
+        self.tops = files_of(paths, ENDINGS)
+        for path, _ in self.tops:
             self.seen.add(path)
 
     def _open(self, path: str) -> Any:
@@ -38,7 +38,7 @@ class ArrayRecord(Reader):
 
     def rows(self, fields: Mapping[str, Field], key: str | None) -> Iterator[Item]:
         del fields, key
-        for path, name in self.files:
+        for path, name in self.tops:
             try:
                 reader = self._open(path)
                 count = reader.num_records()

@@ -106,11 +106,11 @@ class Arrow(Tables):
 
     def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
         super().__init__(only)
-        self.files = files_of(paths, ENDINGS)
-        self.take_schemas((path for path, _ in self.files), schema_of)
+        self.tops = files_of(paths, ENDINGS)
+        self.take_schemas((path for path, _ in self.tops), schema_of)
 
     def parts(self) -> Iterator[Part]:
-        for path, name in self.files:
+        for path, name in self.tops:
             yield from batches(path, name, {})
             self.seen.check(path)
 

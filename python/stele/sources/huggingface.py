@@ -54,7 +54,8 @@ class HuggingFace(Tables):
         super().__init__(only)
         self.files: list[tuple[str, str, str]] = []  # path, name, split
         splits: list[str] = []
-        for path, above in directories_of(paths):
+        self.tops = directories_of(paths)
+        for path, above in self.tops:
             if os.path.exists(self.seen.add(os.path.join(path, DICT))):
                 for split in _splits(path):
                     self.seen.add(os.path.join(path, split, STATE))

@@ -31,6 +31,7 @@ class Lance(Tables):
                 raise SourceError(f"cannot read '{path}': {why(error)}") from None
             self.take_schema(path, data.schema, kinds)
             self.datasets.append((path, data))
+        self.tops = [(p, os.path.basename(os.path.abspath(p)) + "/") for p, _ in self.datasets]
 
     def parts(self) -> Iterator[Part]:
         for path, data in self.datasets:

@@ -120,7 +120,8 @@ class LitData(Shards):
 
     def __init__(self, paths: Iterable[str], only: Collection[str] | None = None) -> None:
         super().__init__(only)
-        for path, above in directories_of(paths):
+        self.tops = directories_of(paths)
+        for path, above in self.tops:
             self.seen.add(os.path.join(path, "index.json"))
             index = index_of(path, "chunks")
             try:

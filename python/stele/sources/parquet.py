@@ -49,7 +49,8 @@ class Parquet(Tables):
         self.files: list[tuple[str, str, str]] = []  # path, name, or why it is lost
         self.constants: dict[str, dict[str, Any]] = {}
         self.left: dict[str, str] = {}  # columns, and a file that lacks it
-        for path, name in files_of(paths, ENDINGS):
+        self.tops = files_of(paths, ENDINGS)
+        for path, name in self.tops:
             try:
                 with _open(self.seen.add(path)) as file:
                     schema, rows = file.schema_arrow, file.metadata.num_rows

@@ -116,6 +116,8 @@ class Reader:
     """All columns, with that of the keys; what a field of no type can have is not there."""
     total: int = 0
     """Rows, damaged ones with them; 0: not known."""
+    tops: Sequence[tuple[str, str]] = ()
+    """Files or directories of the source, and what keys of each begin with."""
     only: Collection[str] | None
     """Columns that are wanted, with that of the keys; None: all. Others may differ."""
     first: str = ""

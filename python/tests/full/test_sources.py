@@ -265,6 +265,26 @@ class Parquet(Case):
         self.write(pyarrow.table({"key": ["a", "a"], "n": [1, 2]}), "n.parquet")
         self.refuses(self.tmp / "n.parquet", "'a' was put twice")
 
+    def test_files_of_one_name(self):
+        """Numbers of one would go on in the other, and no row be there twice by its key."""
+        one = self.write(pyarrow.table({"n": [1, 2]}), "in/1/part.parquet")
+        two = self.write(pyarrow.table({"n": [3, 4]}), "in/2/part.parquet")
+        why = f"^rows of '{one}' and '{two}' would have the same keys$"
+        for source in [one, two], str(self.tmp / "in/*/part.parquet"):
+            self.assertEqual(
+                self.refuses(source, why),
+                "rename one of them, or name a directory above both instead " + stele.sources.UNIQUE,
+            )
+        self.build([one, two], key="n", columns=["n"])
+        self.assertEqual(sorted(self.keys()), ["1", "2", "3", "4"])
+        for source in [self.tmp / "in", self.tmp / "in/1"], [one.parent, two.parent]:
+            hint = self.refuses([*source, one], f"^'{one}' would be read twice$", key="n", columns=["n"])
+            self.assertEqual(hint, "name it once")
+        self.build([one.parent, two.parent])
+        self.assertEqual(self.keys()[2], "2/part.parquet/0000000000")
+        self.build(self.tmp / "in")
+        self.assertEqual(self.keys()[2], "2/part.parquet/0000000000")
+
     def test_append(self):
         path = self.write(table_of({"i8", "text", "tokens", "null_int"}))
         self.build(path)
@@ -581,6 +601,9 @@ class HuggingFace(Case):
             self.assertEqual(ds.fields["three"].shape, (3,))
             for i, n in enumerate(picked["n"]):
                 self.check(f"one/{i:010}", n, ds)
+        shutil.copytree(self.tmp / "one", self.tmp / "more/one")
+        hint = self.refuses([self.tmp / "one", self.tmp / "more/one"], "would have the same keys$")
+        self.assertEqual(hint, "rename one of them " + stele.sources.UNIQUE)
 
     def test_dict(self):
         import datasets
