@@ -93,14 +93,15 @@ static void suggest_column(const struct from *from, struct suggest *suggest)
 	}
 }
 
-static int misuse_column(struct from *from, const char *name)
+/* where: "", or a part of the first source, with " of ". */
+static int misuse_column(struct from *from, const char *name, const char *where)
 {
 	struct suggest suggest = {.word = name};
 	char list[512];
 	int ret;
 
 	list_columns(from, list, sizeof(list));
-	ret = from_refused(from, -EINVAL, "no column '%s' in '%s'%s", name,
+	ret = from_refused(from, -EINVAL, "no column '%s' in %s'%s'%s", name, where,
 			   from->shards[0].name, list);
 	suggest_column(from, &suggest);
 	suggest_print(&suggest, "");
@@ -112,7 +113,7 @@ int row_no_column(struct from_scan *scan, uint64_t offset, const char *name)
 	struct from *from = scan->from;
 
 	if (!from->index.size && !from->opts.skip)
-		return misuse_column(from, name);
+		return misuse_column(from, name, "the first row of ");
 	if (!from->index.size)
 		from->missing = name;
 	return from_damaged(scan, offset, "there is no column '%s'", name);
@@ -144,10 +145,10 @@ int row_check_columns(struct from *from)
 	const struct from_opts *opts = &from->opts;
 
 	if (!from->index.size)
-		return from->missing ? misuse_column(from, from->missing) : 0;
+		return from->missing ? misuse_column(from, from->missing, "") : 0;
 	for (uint32_t i = 0; i < opts->column_count; i++)
 		if (!from->typed[i])
-			return misuse_column(from, opts->columns[i].name);
+			return misuse_column(from, opts->columns[i].name, "");
 	return 0;
 }
 
