@@ -250,14 +250,27 @@ static const char *earlier(const char *a, const char *b)
 	return stele_key_compare(a, strlen(a), b, strlen(b)) <= 0 ? a : b;
 }
 
+static bool has_class(const struct stele_labels *labels, const struct stele_label_dir *dir)
+{
+	return class_of(labels, dir);
+}
+
+static bool has_split(const struct stele_labels *labels, const struct stele_label_dir *dir)
+{
+	(void)labels;
+	return in_split(dir);
+}
+
 /* *first: the key of one; NULL: it is not known. */
-static uint64_t count_without_class(const struct stele_labels *labels, const char **first)
+static uint64_t count_without(const struct stele_labels *labels, const char **first,
+			      bool (*has)(const struct stele_labels *,
+					  const struct stele_label_dir *))
 {
 	uint64_t count = labels->at_top;
 
 	*first = labels->first_at_top;
 	for (const struct stele_label_dir *d = labels->dirs; d; d = d->next) {
-		if (!d->samples || class_of(labels, d))
+		if (!d->samples || has(labels, d))
 			continue;
 		count += d->samples;
 		*first = earlier(*first, d->first);
@@ -338,18 +351,30 @@ static int find_all_names(struct stele_labels *labels)
 	return ret;
 }
 
-static void warn(const struct stele_labels *labels, const struct stele_log *log)
+static void warn_of(const struct stele_labels *labels, const struct stele_log *log,
+		    const char *field, const char *outside,
+		    bool (*has)(const struct stele_labels *, const struct stele_label_dir *))
 {
 	const char *first;
-	const uint64_t count = count_without_class(labels, &first);
+	const uint64_t count = count_without(labels, &first, has);
 	char text[STELE_QUOTE_SIZE];
 
 	if (!count)
 		return;
 	stele_source_quote(first ? first : "", first ? strlen(first) : 0, text);
-	stele_log_warning(log, "label %" PRIi64 " for %" PRIu64 " sample%s outside of all class "
-			  "directories, such as '%s'", STELE_NO_CLASS, count,
-			  count == 1 ? "" : "s", text);
+	stele_log_warning(log, "%s %" PRIi64 " for %" PRIu64 " sample%s outside of all %s "
+			  "directories, such as '%s'", field, STELE_NO_CLASS, count,
+			  count == 1 ? "" : "s", outside, text);
+}
+
+static void warn(const struct stele_labels *labels, const struct stele_log *log)
+{
+	if (labels->from == STELE_LABEL_FROM_NONE)
+		return;
+	warn_of(labels, log, "label", "class", has_class);
+	/* By default what is in no split is of no class, either. */
+	if (labels->has_split && labels->from != STELE_LABEL_FROM_AUTO)
+		warn_of(labels, log, "split", "split", has_split);
 }
 
 /* Which fields there are, and their names. */
@@ -376,7 +401,7 @@ static int choose(struct stele_labels *labels, const struct stele_schema *base,
 		labels->has_label = labels->has_split = false;
 		return must ? ret : 0;
 	}
-	if (!ret && labels->from != STELE_LABEL_FROM_NONE)
+	if (!ret)
 		warn(labels, log);
 	return ret;
 }

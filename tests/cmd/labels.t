@@ -136,6 +136,8 @@ is 1 "$status" "append: nor is one that has no directories, such as one of the c
 ok "with the reason" grep -q "source has no splits; say where" <<<"$err" || diag "$err"
 run stele append --label-from=1 "$tmp/flat" "$image@v3"
 is "0 cat/5:label=0:split=-1" "$status $(seen @v3 | grep -o 'cat/5[^ ]*')" "unless told"
+is "stele: warning: split -1 for 1 sample outside of all split directories, such as 'cat/5'" \
+	"$(grep warning <<<"$err")" "which is said"
 
 rm "$image"
 must stele build -q "$tmp/flat" "$image"
