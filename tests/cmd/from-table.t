@@ -150,7 +150,8 @@ table 'key,a\n,1\n'
 built "$tmp/t.csv"
 wrong "t.csv' at byte 6: a key that is empty" "an empty key"
 built --key=none "$tmp/t.csv"
-misused "no column 'none' in the first row of '$tmp/t.csv' (there are 'key', 'a')" "--key of another column"
+misused "no column 'none' in the first row of '$tmp/t.csv' (there are 'key', 'a')" \
+	"--key of another column"
 built --key=none --on-error=skip "$tmp/t.csv"
 misused "no column 'none' in '$tmp/t.csv' (there are 'key', 'a')" "--key, --on-error=skip"
 built --payload=a "$tmp/t.csv"
@@ -406,10 +407,12 @@ printf 'a\n1\n' >"$tmp/m.csv"
 built --from=manifest "$tmp/m.csv"
 wrong "there is no column 'path' \(there are 'a'\)" "a manifest without paths"
 built --from=manifest --payload=file "$tmp/m.csv"
-misused "no column 'file' in the first row of '$tmp/m.csv' (there are 'a')" "--payload of another column"
+misused "no column 'file' in the first row of '$tmp/m.csv' (there are 'a')" \
+	"--payload of another column"
 printf '{"path":"m.csv","a":1}\n' >"$tmp/m.jsonl"
 built --from=manifest --payload=file "$tmp/m.jsonl"
-misused "no column 'file' in the first row of '$tmp/m.jsonl' (there are 'path', 'a')" "JSON: --payload"
+misused "no column 'file' in the first row of '$tmp/m.jsonl' (there are 'path', 'a')" \
+	"JSON: --payload"
 
 # ---- types that are given ----
 
@@ -440,11 +443,13 @@ built --type=species:f64 "$tmp/t.jsonl"
 wrong "'species' has a value that is no f64" "JSON: text as f64"
 built --type=specie:class "$tmp/t.csv"
 columns="'path', 'species', 'zip', 'score', 'note'"
-misused "no column 'specie' in the first row of '$tmp/t.csv' (there are $columns)" "a type of no column"
+misused "no column 'specie' in the first row of '$tmp/t.csv' (there are $columns)" \
+	"a type of no column"
 built --type=specie:class --type=zip:text --type=note:text "$tmp/t.jsonl"
 misused "no column 'specie' in '$tmp/t.jsonl' (there are $columns)" "JSON: a type of no column"
 built --key=none "$tmp/t.jsonl"
-misused "no column 'none' in the first row of '$tmp/t.jsonl' (there are $columns)" "JSON: --key of another column"
+misused "no column 'none' in the first row of '$tmp/t.jsonl' (there are $columns)" \
+	"JSON: --key of another column"
 built --key=none --on-error=skip "$tmp/t.jsonl"
 misused "no column 'none' in '$tmp/t.jsonl' (there are $columns)" "JSON: --key, --on-error=skip"
 printf '%s\n' '{"a":1}' '{"a":2,"later":"x","id":"k"}' >"$tmp/u.jsonl"
