@@ -554,7 +554,7 @@ int main(int argc, char **argv)
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
 		return help(NULL);
 	if (strcmp(word, "help") == 0)
-		return help(argc > 2 ? argv[2] : NULL);
+		return help(argc > 2 && strcmp(argv[2], "help") != 0 ? argv[2] : NULL);
 	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
 		printf("stele %s\n", stele_version());
 		return cmd_finish(CMD_OK);

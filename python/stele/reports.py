@@ -28,6 +28,7 @@ class BuildReport(NamedTuple):
     sample_count: int
     """Of the snapshot."""
     added: int
+    """Of an append: samples, compared with its base, as those that follow."""
     updated: int
     deleted: int
     unchanged: int

@@ -18,6 +18,7 @@ run stele help build
 help=$out
 run stele build --help
 is "$help" "$out" "help COMMAND is COMMAND --help"
+is "$(stele help)" "$(stele help help)" "help for help, which completion offers"
 run stele help nosuch
 is 2 "$status" "help of no command"
 
