@@ -31,8 +31,8 @@ static bool is_recorded(const struct stele_labels *labels, uint32_t level)
 		return true;
 	case STELE_LABEL_FROM_AUTO:
 		return level <= CLASS_LEVEL_IN_SPLIT;
-	default:
-		return level == SPLIT_LEVEL || level == labels->from;
+	default: /* that splits hold directories shows at the second level */
+		return level <= CLASS_LEVEL_IN_SPLIT || level == labels->from;
 	}
 }
 

@@ -83,6 +83,11 @@ is "train/big/cat/1:label=0 val/3:label=1 val/small/cat/2:label=1" "$(seen)" "le
 built --label-from=3
 is "train/big/cat/1:label=0:split=0 val/3:label=-1:split=1 val/small/cat/2:label=0:split=1" \
 	"$(seen)" "level 3"
+tree train/cat/1 val/cat/2
+built --label-from=3
+is "train/cat/1:label=-1:split=0 val/cat/2:label=-1:split=1" "$(seen)" \
+	"and of nothing so deep, splits are"
+tree train/big/cat/1 val/small/cat/2 val/3
 built --label-from=parent
 is "train/big/cat/1:label=0:split=0 val/3:label=1:split=1 val/small/cat/2:label=0:split=1" \
 	"$(seen)" "the parent"
