@@ -135,11 +135,36 @@ bool fields_warn_joined(const struct stele_dataset *ds, const char *what)
 	return true;
 }
 
+/* Parquet has tables of them, with a column `key`. */
+static bool fit_parquet(const struct stele_dataset *ds)
+{
+	struct stele_field field;
+
+	for (uint32_t i = 0; next_field(ds, i, &field); i++)
+		if (!strcmp(field.name, "key") ||
+		    (field.type == STELE_TYPE_TENSOR &&
+		     (field.dtype == STELE_DTYPE_BF16 || field.dtype == STELE_DTYPE_C64 ||
+		      field.dtype == STELE_DTYPE_C128)))
+			return false;
+	return true;
+}
+
+void fields_hint_tensors(const struct stele_dataset *ds)
+{
+	if (fit_parquet(ds))
+		cmd_hint("'python3 -m stele.parquet export' writes all fields, 'stele extract "
+			 "--field=NAME' one");
+	else
+		cmd_hint("'stele extract --field=NAME' writes one field");
+}
+
 /* Of what is damaged not every command can write all fields. */
-static void hint_all_fields(bool tensors, bool damaged)
+static void hint_all_fields(const struct stele_dataset *ds, bool tensors, bool damaged)
 {
 	if (damaged)
 		remedy_print("extract", -EBADMSG, "", NULL);
+	else if (tensors && !fit_parquet(ds))
+		cmd_hint("'stele ls --fields --json' lists numbers and classes");
 	else
 		cmd_hint("'%s' writes all fields", tensors ? "python3 -m stele.parquet export" :
 							     "stele export --to=webdataset");
@@ -171,7 +196,7 @@ void fields_warn_left(struct stele_dataset *ds, const char *what, struct labels 
 		cmd_message("warning: %s %s %s not written: each %s is the bytes of a sample alone",
 			    count > 1 ? "fields" : "field", text ? text : "?",
 			    count > 1 ? "are" : "is", what);
-		hint_all_fields(tensors, damaged);
+		hint_all_fields(ds, tensors, damaged);
 	}
 	free(text);
 }
@@ -185,7 +210,7 @@ void fields_warn_unlike(const struct stele_dataset *ds, const struct labels *lab
 		return;
 	for (uint32_t i = 0; next_field(ds, i, &field); i++)
 		tensors |= field.type == STELE_TYPE_TENSOR;
-	hint_all_fields(tensors, false);
+	hint_all_fields(ds, tensors, false);
 }
 
 /* ---- values -------------------------------------------------------------------- */

@@ -29,7 +29,9 @@ bool fields_warn_joined(const struct stele_dataset *ds, const char *what);
  * Classes that paths seem to show go to `labels`, for a look at each sample.
  */
 void fields_warn_left(struct stele_dataset *ds, const char *what, struct labels *labels);
-/* The same, when all are written, of those that paths did not show. */
+/* What writes tensors, with all other fields, or one field. */
+void fields_hint_tensors(const struct stele_dataset *ds);
+/* As fields_warn_left(), when all are written, of those that paths did not show. */
 void fields_warn_unlike(const struct stele_dataset *ds, const struct labels *labels);
 
 /* ` name=value` for each field of a sample: sizes of bytes, shapes of tensors. */

@@ -134,8 +134,7 @@ static int read_fields(struct to *to, const struct stele_dataset *ds, uint32_t c
 		if (!why)
 			continue;
 		cmd_message("field '%s' %s", field->name, why);
-		cmd_hint("'python3 -m stele.parquet export' writes all fields, 'stele extract "
-			 "--field=NAME' one");
+		fields_hint_tensors(ds);
 		return -EOPNOTSUPP;
 	}
 	return to->format == TO_WEBDATASET || to->format == TO_EXAMPLE ? 0 : take_field(to, ds);

@@ -165,6 +165,11 @@ is "1 " "$status $(ls "$tmp/n.tar" 2>/dev/null)" "tensors: not over another fiel
 ok "says so" grep -q "field 'x' is a tensor, and another field has the name" <<<"$err" ||
 	diag "$err"
 ok "and what has" grep -q "^hint: 'python3 -m stele.parquet export' writes all fields" <<<"$err"
+printf '{"id":"a","key":"text","x":[1]}\n' >"$tmp/keyed.jsonl"
+must stele build -q --force --key=id "$tmp/keyed.jsonl" "$tmp/a"
+run stele export --to=tfrecord --example "$tmp/a" "$tmp/n.tfrecord"
+is "hint: 'stele extract --field=NAME' writes one field" "$(grep hint <<<"$err")" \
+	"which a table of Parquet has not, whose keys are a column 'key'" || diag "$err"
 
 # named CLASS...: exported; what is warned of
 named() {
