@@ -5,14 +5,17 @@
 #include "from/input.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "from/gunzip.h"
 #include "libarchive.h"
+#include "stop.h"
 
 #define BUFFER_SIZE ((size_t)256 << 10)
+#define STOP_MS	    500 /* of waiting, until the next look at stop_requested() */
 
 /* ---- the file ------------------------------------------------------------ */
 
@@ -33,10 +36,26 @@ static int keep_first(struct input *input, const void *data, size_t size)
 	return 0;
 }
 
+int input_wait(int fd)
+{
+	struct pollfd there = {.fd = fd, .events = POLLIN};
+	int ready;
+
+	while ((ready = poll(&there, 1, STOP_MS)) <= 0) {
+		if (ready < 0 && errno != EINTR)
+			return -errno;
+		if (stop_requested())
+			return -ECANCELED;
+	}
+	return 0;
+}
+
 static ssize_t read_file(struct input *input, void *data, size_t size)
 {
-	ssize_t got;
+	ssize_t got = input->regular ? 0 : input_wait(input->fd);
 
+	if (got < 0)
+		return got;
 	do
 		got = input->regular ? pread(input->fd, data, size, (off_t)input->at) :
 				       read(input->fd, data, size);

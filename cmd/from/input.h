@@ -67,6 +67,11 @@ struct input {
 enum input_compression input_compression(const uint8_t *data, size_t size);
 /* Return: 0; negative errno: of reading, -ENOMEM, -EBADMSG. Close in any case. */
 int input_open(struct input *input);
+/*
+ * Until a pipe has something, or its end: read(2), and open(2) of a FIFO, would go on waiting
+ * after a signal. Return: 0; -ECANCELED; negative errno.
+ */
+int input_wait(int fd);
 void input_close(struct input *input);
 
 /* Return: up to `size` bytes; 0: the end; negative errno, -EBADMSG: see input_why(). */

@@ -328,13 +328,41 @@ int from_skip(struct from_scan *scan, enum stele_skip_reason reason,
 
 /* ---- shards -------------------------------------------------------------- */
 
+static int open_shard(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	const int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = input_wait(fd);
+	if (!ret && (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0))
+		ret = -errno;
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
+}
+
 int from_shard_descriptor(const struct from_shard *shard)
 {
-	int fd = strcmp(shard->path, "-") ?
-			 open(shard->path, O_RDONLY | O_CLOEXEC | O_NOCTTY) :
-			 fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	const bool named = strcmp(shard->path, "-") != 0;
+	int fd;
 
+	if (named && shard->pipe < 0)
+		return open_shard(shard->path);
+	fd = fcntl(named ? shard->pipe : STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	return fd < 0 ? -errno : fd;
+}
+
+/* Who writes to a FIFO loses what nobody has open, and does not write it again. */
+static int keep_pipe(struct from_shard *shard, int fd)
+{
+	if (shard->regular || !strcmp(shard->path, "-"))
+		return 0;
+	shard->pipe = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return shard->pipe < 0 ? -errno : 0;
 }
 
 /* A file that was redirected is read like one that is named, unless from its middle. */
@@ -410,7 +438,8 @@ int from_shard_open(struct from *from, struct from_shard *shard, struct input *i
 		shard->watched = S_ISREG(st.st_mode);
 		version_take(&shard->version, &st);
 		shard->regular = can_read_again(input->fd, &st);
-		ret = shard->regular ? find_size(input->fd, &st) : 0;
+		ret = shard->regular ? find_size(input->fd, &st) :
+				       keep_pipe(shard, input->fd);
 		if (ret)
 			return ret;
 		if (shard->regular)

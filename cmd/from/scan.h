@@ -25,6 +25,7 @@ struct from_shard {
 	bool watched; /* it is a file: its version has to hold */
 	bool torn;    /* it changed while it was scanned: its samples are lost */
 	struct version version;
+	int pipe;      /* owned: what it was first looked at through; -1: it can be opened again */
 	uint64_t size; /* 0 of a pipe */
 	int64_t changed; /* seconds; 0: unknown */
 	struct lmdb *lmdb; /* owned; a snapshot that has to stay as it is, not the file */

@@ -331,13 +331,15 @@ static struct from *from_new(void)
 static void shard_release(struct from_shard *shard)
 {
 	lmdb_release(shard->lmdb);
+	if (shard->pipe >= 0)
+		close(shard->pipe);
 	free(shard->path);
 }
 
 const char *from_guess(const char *path)
 {
 	char *copy = strdup(path);
-	struct from_shard shard = {.path = copy, .name = copy};
+	struct from_shard shard = {.path = copy, .name = copy, .pipe = -1};
 	struct from *from = from_new();
 	const char *name = NULL;
 	struct stat st;
@@ -386,6 +388,7 @@ static int take_names(struct from *from, struct names *names)
 		struct from_shard *shard = &from->shards[i];
 		struct stat st;
 
+		shard->pipe = -1;
 		shard->path = names->list[i];
 		shard->name = strcmp(shard->path, "-") ? shard->path :
 							 "standard input";

@@ -173,6 +173,25 @@ built - < <(cat "$tmp/y.gzip")
 is_src "gzip, through a pipe"
 built - <"$tmp/x.tar"
 is_src "redirected"
+mkfifo "$tmp/fifo"
+cat "$tmp/x.tar" >"$tmp/fifo" &
+built "$tmp/fifo"
+is_src "a FIFO, which is opened once"
+exec 9<>"$tmp/fifo" # it does not end
+rm "$image"
+stele build "$tmp/fifo" "$image" 2>"$tmp/stopped" 9>&- &
+pid=$!
+head -c 1000000 "$tmp/x.tar" >&9 # which is read
+kill -TERM $pid
+for ((i = 0; i < 600; i++)); do
+	kill -0 $pid 2>/dev/null || break
+	sleep 0.1
+done
+exec 9>&-
+wait $pid 2>/dev/null
+is "143 0" "$? $((i == 600))" "SIGTERM ends what waits for a pipe"
+ok "which is said, and leaves nothing" \
+	test "$(<"$tmp/stopped")" = "stele: Terminated: stopped" -a ! -e "$image"
 split -b 1000000 "$tmp/x.tar" "$tmp/part."
 for part in "$tmp"/part.*; do gzip -c "$part"; done >"$tmp/y.members"
 head -c 512 /dev/zero >>"$tmp/y.members"
