@@ -336,6 +336,45 @@ static int take_rows(struct arrays *arrays)
 
 /* ---- shards -------------------------------------------------------------------- */
 
+static const struct record_field *field_of(const struct arrays *arrays, uint32_t i)
+{
+	const char *name = arrays->list[i].name;
+
+	return record_find(&arrays->scan->from->fields, name, strlen(name));
+}
+
+static bool has_array(const struct arrays *arrays, const struct record_field *field)
+{
+	for (uint32_t i = 0; i < arrays->count; i++)
+		if (field_of(arrays, i) == field)
+			return true;
+	return false;
+}
+
+/*
+ * A row has what all rows have: a tensor of some shape has no value that stands for none. Return:
+ * 0, also if that is damage; negative errno (said).
+ */
+static int compare_shards(struct arrays *arrays)
+{
+	const struct record_fields *fields = &arrays->scan->from->fields;
+
+	for (uint32_t i = 0; i < fields->count; i++)
+		if (!has_array(arrays, &fields->list[i]))
+			return from_damaged(arrays->scan, 0, "no array '%s', as is in a file "
+					    "before it (--arrays takes some)",
+					    fields->list[i].field.name);
+	for (uint32_t i = 0; fields->count && i < arrays->count; i++) {
+		const char *name = arrays->list[i].name;
+
+		if (!field_of(arrays, i) &&
+		    row_role(arrays->scan->from, name, strlen(name)) != ROW_KEY)
+			return from_damaged(arrays->scan, 0, "an array '%s', as is in no file "
+					    "before it (--arrays takes some)", name);
+	}
+	return 0;
+}
+
 int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 {
 	struct store *store = &scan->from->store;
@@ -349,6 +388,8 @@ int arrays_scan(struct from_scan *scan, int (*fn)(struct arrays *arrays))
 		arrays->buffer = malloc(TEXT_MAX);
 		ret = arrays->buffer ? fn(arrays) : -ENOMEM;
 	}
+	if (!ret && scan->damages == arrays->damages)
+		ret = compare_shards(arrays);
 	/* Without one of its fields a row is not what the file says: none is taken. */
 	if (!ret && scan->damages == arrays->damages)
 		ret = take_rows(arrays);

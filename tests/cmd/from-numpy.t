@@ -180,6 +180,30 @@ for byte in 283 284 285; do
 	built "$tmp/flip.npz"
 	wrong "flip.npz' at byte " ".npz: a header that is damaged, at $byte"
 done
+# A shape has no value that stands for none.
+npz() {
+	python3 - "$tmp" <<'END'
+import struct, sys, zipfile
+def npy(shape, count):
+    head = "{'descr': '<i8', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    head = head.ljust(117) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + bytes(8 * count)
+for name, arrays in ("xt", {"x": "(2,)", "t": "(2, 3)"}), ("x", {"x": "(2,)"}):
+    with zipfile.ZipFile(f"{sys.argv[1]}/{name}.npz", "w") as file:
+        for array, shape in arrays.items():
+            file.writestr(array + ".npy", npy(shape, 6 if "3" in shape else 2))
+END
+}
+npz
+built "$tmp/xt.npz" "$tmp/x.npz"
+wrong "x.npz' at byte 0: no array 't', as is in a file before it" ".npz: an array less"
+built "$tmp/x.npz" "$tmp/xt.npz"
+wrong "xt.npz' at byte 0: an array 't', as is in no file before it" ".npz: an array more"
+built --on-error=skip "$tmp/xt.npz" "$tmp/x.npz"
+is "0 2 1" "$status $(field "$out" .samples) $(field "$out" .skipped.unreadable.count)" \
+	".npz: --on-error=skip leaves the file out"
+built --arrays=x "$tmp/xt.npz" "$tmp/x.npz"
+is "0 4 x:i64" "$status $(field "$out" .samples) $(types)" ".npz: what both have" || diag "$err"
 # A name stands in front of the member and in the directory.
 name=$(LC_ALL=C grep -obUaF b.npy "$tmp/stored.npz" | head -n 1 | cut -d : -f 1)
 I=$name perl -0777 -pe 'substr($_, $ENV{I}, 1) = "c"' "$tmp/stored.npz" >"$tmp/flip.npz"
