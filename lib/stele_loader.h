@@ -166,6 +166,12 @@ struct stele_loader_opts {
 	uint32_t threads;      /* of transform; 0: one per core */
 	stele_transform_fn transform;
 	void *transform_user;
+	/*
+	 * For processes that share the batches of a rank: of its steps this loader has every
+	 * workers-th one, from the worker-th on. Taken in turn, the batches of all workers are
+	 * those of one loader, in its order. workers 0: 1.
+	 */
+	uint32_t worker, workers;
 };
 
 /** One batch; it and its samples are valid until it is released. */
@@ -180,7 +186,7 @@ struct stele_batch {
 	uint32_t source_count;
 	uint32_t failed_source; /* with RAISE: of failed_id */
 	uint64_t epoch;
-	uint64_t index;	   /* of the step, among those of the epoch in this loader */
+	uint64_t index;	   /* of the step, from where this loader began in the epoch */
 	void *buffer;	   /* for release */
 	/* With RAISE: the sample that the error is about; UINT64_MAX: it is about none. */
 	uint64_t failed_id;
@@ -206,7 +212,8 @@ STELE_API int stele_loader_open(const struct stele_loader_source *sources,
  *
  * Waits. At the end of an epoch it returns 0 once; the call after that starts the
  * next epoch, which is already being read. All ranks get the same number of batches,
- * whatever fails; none, if DROP leaves no whole step.
+ * whatever fails; none, if DROP leaves no whole step. Of several workers, the first ones may
+ * have one more.
  * Return: 1; 0 (end of the epoch); a sample's error (RAISE: the first one of the batch,
  * which is lost; failed_id says which one; the next call continues after it);
  * -EOWNERDEAD; -EIO (a queue broke), -ENOMEM: these persist.
@@ -237,7 +244,8 @@ STELE_API int stele_loader_fd(struct stele_loader *loader);
  * epoch_size, kind and versions of the order), then seed, epoch, position. The same on all
  * ranks that have received the same number of batches. A batch for which next returned an
  * error counts as received. Between the last batch and the 0 after it the state is at the
- * end of that epoch.
+ * end of that epoch. Of one of several workers the place is behind as many whole rounds of all
+ * of them as it has received batches: the state is one of the rank where they have the same.
  */
 STELE_API void stele_loader_save(const struct stele_loader *loader,
 				 uint8_t state[STELE_LOADER_STATE_SIZE]);

@@ -231,7 +231,7 @@ static int take(struct batches *b, struct py_lender *l, struct found *found)
 		return ret;
 	found->info = (struct py_batch_info){
 		.epoch = batch.epoch,
-		.step = place_get(place, POSITION) / l->step_size,
+		.step = place_get(place, POSITION) / l->step_size + l->worker,
 		.padded = batch.padded,
 		.skipped = batch.skipped,
 		.number = found->taken.number,

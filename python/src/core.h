@@ -151,6 +151,7 @@ struct py_lender {
 	int fd;
 	uint64_t steps; /* of an epoch */
 	uint64_t step_size; /* in positions */
+	uint32_t worker;
 	int fresh; /* with the lock: nothing was taken since it was placed */
 	uint64_t turn; /* with the lock: of the iterator that began last, from 1 */
 	/* Under py_lock: */

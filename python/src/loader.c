@@ -142,15 +142,17 @@ static int parse(PyObject *args, PyObject *kwargs, PyObject **sources,
 	static char *names[] = {
 		"sources", "batch_size", "shuffle", "seed", "epoch", "rank",
 		"world", "last", "on_error", "prefetch_size", "epoch_size",
-		"depth", "verify", "as_completed", "block_size", "block_count", NULL};
+		"depth", "verify", "as_completed", "block_size", "block_count", "worker",
+		"workers", NULL};
 	unsigned long long seed, epoch, prefetch, epoch_size, block_size;
 
 	if (!PyArg_ParseTupleAndKeywords(
-		    args, kwargs, "O!IIKKIIIIKKIIIKI:Loader", names, &PyTuple_Type,
+		    args, kwargs, "O!IIKKIIIIKKIIIKIII:Loader", names, &PyTuple_Type,
 		    sources, &opts->batch_size, &opts->shuffle, &seed, &epoch,
 		    &opts->rank, &opts->world, &opts->last, &opts->on_error,
 		    &prefetch, &epoch_size, &opts->depth, &opts->verify,
-		    &opts->as_completed, &block_size, &opts->block_count))
+		    &opts->as_completed, &block_size, &opts->block_count, &opts->worker,
+		    &opts->workers))
 		return -1;
 	opts->seed = seed;
 	opts->epoch = epoch;
@@ -186,6 +188,7 @@ static int open_loader(struct py_lender *l, PyObject *list,
 	l->steps = stele_loader_remaining(l->loader);
 	l->step_size = (uint64_t)(opts->batch_size ? opts->batch_size : 1) *
 		       (opts->world ? opts->world : 1);
+	l->worker = opts->worker;
 	l->fd = stele_loader_fd(l->loader);
 	if (l->fd < 0)
 		py_raise(l->fd, NULL);

@@ -157,6 +157,8 @@ class Loader:
         as_completed: int,
         block_size: int,
         block_count: int,
+        worker: int,
+        workers: int,
     ) -> Any: ...
     @property
     def remaining(self) -> int: ...

@@ -68,6 +68,13 @@ class Options(TypedDict, total=False):
     where: str | None
 
 
+class Shared(Options, total=False):
+    """Of a Loader that has a part of the batches of its rank."""
+
+    worker: int
+    workers: int
+
+
 def _choice(name: str, value: object, choices: dict[object, int]) -> int:
     try:
         return choices[value]
@@ -84,9 +91,9 @@ def no_state(kind: str, state: object) -> ValueError:
     return ValueError(f"this is not the state of a {kind}{more}")
 
 
-def check_rank(rank: int, world_size: int) -> None:
-    if number("rank", rank) >= number("world_size", world_size):
-        raise ValueError(f"rank {rank} of {world_size}: there is none")
+def check_rank(rank: int, world_size: int, what: str = "rank", of: str = "world_size") -> None:
+    if number(what, rank) >= number(of, world_size):
+        raise ValueError(f"{what} {rank} of {world_size}: there is none")
 
 
 def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
@@ -177,11 +184,13 @@ class Loader(_stele.Loader, Generic[T]):
             and 256.
         where: only samples that match, as Dataset.select(); of each source. Of a class:
             ``label_name = 'cat'``, as label is its number.
+        worker, workers: for processes that share the batches of their rank: every workers-th
+            of them, from the worker-th on; taken in turn, they are those of one Loader.
     """
 
     @overload
     def __new__(
-        cls, sources: Sources, *, transform: None = None, **options: Unpack[Options]
+        cls, sources: Sources, *, transform: None = None, **options: Unpack[Shared]
     ) -> Loader[_stele.Batch]: ...
     @overload
     def __new__(
@@ -189,7 +198,7 @@ class Loader(_stele.Loader, Generic[T]):
         sources: Sources,
         *,
         transform: Callable[[_stele.Batch], T],
-        **options: Unpack[Options],
+        **options: Unpack[Shared],
     ) -> Loader[T]: ...
     def __new__(
         cls,
@@ -212,8 +221,11 @@ class Loader(_stele.Loader, Generic[T]):
         block_size: int = 0,
         block_count: int = 0,
         where: str | None = None,
+        worker: int = 0,
+        workers: int = 1,
     ) -> Loader[Any]:
         check_rank(rank, world_size)
+        check_rank(worker, workers, "worker", "workers")
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be callable, not {transform!r}")
         self: Loader[Any] = super().__new__(
@@ -234,6 +246,8 @@ class Loader(_stele.Loader, Generic[T]):
             _choice("as_completed", as_completed, _BOOL),
             number("block_size", block_size, 64),
             number("block_count", block_count),
+            worker,
+            workers,
         )
         self._transform = transform
         return self

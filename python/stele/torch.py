@@ -36,6 +36,7 @@ from .loader import (
     SAMPLER_MARK,
     Loader,
     Options,
+    Shared,
     Shuffle,
     Sources,
     State,
@@ -414,9 +415,9 @@ def tensors(batch: _stele.Batch, pin: bool | None = None) -> dict[str, torch.Ten
 class Batches(torch.utils.data.IterableDataset[Any]):
     """A stele.Loader for DataLoader(batch_size=None); best with num_workers=0.
 
-    With worker processes each of them reads its share of the rank's batches; a state
-    can then be loaded by other ranks if all workers have handed out as many batches, and is
-    saved by StatefulDataLoader only. Without persistent workers, say set_epoch() before each epoch.
+    Worker processes read the rank's batches in turn: they are the same, in the same order, however
+    many there are. A state of theirs can be loaded by other ranks if all workers have handed out
+    as many batches, and is saved by StatefulDataLoader only. Without persistent workers, say set_epoch() before each epoch.
 
     Args:
         sources: as stele.Loader().
@@ -441,6 +442,9 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._opened: tuple[tuple[int, int] | None, Loader[Any]] | None = None
         self._elsewhere = torch.zeros(1, dtype=torch.uint8)  # whether workers read
         self._elsewhere.share_memory_()
+        self._said = torch.zeros(2, dtype=torch.int64)  # to workers that go on: how often, epoch
+        self._said.share_memory_()
+        self._heard = 0
 
     def _loader(self) -> Loader[Any]:
         """The one of this process, where the state that was loaded says."""
@@ -448,9 +452,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         who = (worker.id, worker.num_workers) if worker else None
         if self._opened is None or self._opened[0] != who:
             share, count = who or (0, 1)
-            options = self._options.copy()
-            options["rank"] = self._rank * count + share
-            options["world_size"] = self._world * count
+            options = Shared(**self._options, worker=share, workers=count)
+            options["rank"], options["world_size"] = self._rank, self._world
             self._opened = (who, Loader(self._sources, transform=self._transform, **options))
         loader = self._opened[1]
         if self._state is not None:
@@ -461,6 +464,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         self._elsewhere[0] = torch.utils.data.get_worker_info() is not None
+        if self._heard != int(self._said[0]):
+            self._heard, self._epoch = int(self._said[0]), int(self._said[1]) % 2**64
         loader = self._loader()
         self._state = self._epoch = None  # not before: workers may be the ones who read
         return iter(loader)
@@ -476,6 +481,9 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
         self._epoch = number("epoch", epoch, 64)
         self._elsewhere[0] = False
+        self._said[1] = self._epoch - 2**64 * (self._epoch >= 2**63)  # its bits
+        self._said[0] += 1
+        self._heard = int(self._said[0])
 
     def state_dict(self) -> State:
         """As stele.Loader's: what DataLoader took, even if its own collate_fn fails then.
@@ -500,4 +508,5 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._elsewhere.share_memory_()  # a copy's is its own; a worker's is that of its parent
+        for shared in (self._elsewhere, self._said):
+            shared.share_memory_()  # a copy's is its own; a worker's is that of its parent

@@ -28,25 +28,32 @@ static bool forked(const struct stele_loader *l)
 void stele_loader_cursor_set(const struct stele_loader *l, uint64_t epoch,
 			     uint64_t start, struct stele_loader_cursor *cursor)
 {
-	uint64_t left = l->size - start;
+	const uint64_t left = l->size - start;
+	const bool pads = l->opts.last == STELE_LAST_PAD && left % l->step_size;
+	const uint64_t steps = left / l->step_size + pads; /* of all workers */
 
 	*cursor = (struct stele_loader_cursor){
 		.epoch = epoch,
 		.start = start,
-		.steps = left / l->step_size,
+		.steps = steps / l->opts.workers + (steps % l->opts.workers > l->opts.worker),
 	};
-	if (l->opts.last == STELE_LAST_PAD && left % l->step_size)
-		cursor->steps++;
 }
 
-/* Behind the steps that were done; at most the epoch's size. */
+uint64_t stele_loader_step_of(const struct stele_loader *l, uint64_t step)
+{
+	return step * l->opts.workers + l->opts.worker;
+}
+
+/* Behind the rounds that were done; at most the epoch's size. */
 static uint64_t cursor_position(const struct stele_loader *l,
 				const struct stele_loader_cursor *cursor)
 {
-	/* The last step may reach over the end, where it pads. */
-	if (cursor->step > (l->size - cursor->start) / l->step_size)
+	const uint64_t steps = cursor->step * l->opts.workers;
+
+	/* The last step may reach over the end, where it pads, and so may the last round. */
+	if (steps > (l->size - cursor->start) / l->step_size)
 		return l->size;
-	return cursor->start + cursor->step * l->step_size;
+	return cursor->start + steps * l->step_size;
 }
 
 /* ---- under the lock ----------------------------------------------------------------- */

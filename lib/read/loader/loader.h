@@ -74,7 +74,10 @@ struct stele_loader_batch {
 
 struct stele_loader_batch_list STELE_FIFO(stele_loader_batch);
 
-/* Where in an epoch; steps are counted from where it began or was restored. */
+/*
+ * Where in an epoch; steps are counted from where it began or was restored. They are those of
+ * this worker: one of each round of all workers.
+ */
 struct stele_loader_cursor {
 	uint64_t epoch;
 	uint64_t start; /* position */
@@ -182,6 +185,8 @@ void stele_loader_tell(struct stele_loader *loader);
 
 void stele_loader_cursor_set(const struct stele_loader *loader, uint64_t epoch,
 			     uint64_t start, struct stele_loader_cursor *cursor);
+/* The step of all workers that this one of this worker is. */
+uint64_t stele_loader_step_of(const struct stele_loader *loader, uint64_t step);
 
 /* ---- threads ---------------------------------------------------------------------------- */
 

@@ -37,6 +37,8 @@ static void take_defaults(struct stele_loader_opts *opts)
 		opts->batch_size = 1;
 	if (!opts->world)
 		opts->world = 1;
+	if (!opts->workers)
+		opts->workers = 1;
 	if (!opts->prefetch_size)
 		opts->prefetch_size = PREFETCH_DEFAULT;
 	if (!opts->threads)
@@ -48,6 +50,7 @@ static int check_options(const struct stele_loader_opts *opts,
 {
 	const struct stele_option limits[] = {
 		{"rank", opts->rank, opts->world - 1},
+		{"worker", opts->worker, opts->workers - 1},
 		{"batch_size", opts->batch_size, STELE_LOADER_BATCH_MAX},
 		{"last", opts->last, STELE_LAST_DROP},
 		{"on_error", opts->on_error, STELE_ON_ERROR_SUBSTITUTE},

@@ -291,8 +291,8 @@ static bool begin_batch(struct stele_loader *l)
 		batch = NULL;
 	} else if (batch) {
 		batch->epoch = l->plan.epoch;
-		batch->index = l->plan.step;
-		batch->first = l->plan.start + l->plan.step * l->step_size;
+		batch->index = stele_loader_step_of(l, l->plan.step);
+		batch->first = l->plan.start + batch->index * l->step_size;
 		stele_fifo_push(&l->queue, batch);
 		l->head = l->queue.head;
 	} else if (!l->queue.head) {

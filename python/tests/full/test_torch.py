@@ -69,6 +69,10 @@ def first_sizes(batch):
     return [number(sample) for sample in batch]
 
 
+def numbered(batch):
+    return batch.epoch, batch.step, batch.padded, first_sizes(batch)
+
+
 def workers_options(workers, start, persistent):
     if not workers:
         return {}
@@ -687,10 +691,37 @@ class Iterables(unittest.TestCase):
                     data.set_epoch(epoch)
                     orders.append([i for batch in loader for i in batch])
                     self.assertEqual(set(orders[-1]), set(self.all))
-                    extra = len(orders[-1]) - 1000
-                    self.assertLess(extra, 16 * max(way[0], 1))
+                    self.assertEqual(len(orders[-1]), 63 * 16)
                 self.assertNotEqual(orders[0], orders[1])
                 self.assertEqual(len(data), 63)
+
+    def test_workers_in_turn(self):
+        """They have the batches that one process has, to the last one."""
+        for drop in (False, True):
+            for size, rank, ranks in ((64, 0, 1), (64, 1, 3), (300, 0, 2), (2000, 0, 1)):
+                options = {"batch_size": size, "rank": rank, "world_size": ranks, "drop_last": drop}
+                data = Batches(self.ds, seed=2, transform=numbered, **options)
+                wanted = list(DataLoader(data, batch_size=None))
+                self.assertEqual(len(wanted), len(data))
+                for workers in (1, 2, 16) if rank == 0 else (3,):
+                    got = list(DataLoader(data, batch_size=None, num_workers=workers))
+                    self.assertEqual(got, wanted, (options, workers))
+        for worker, workers in ((2, 2), (0, 0)):
+            with self.assertRaisesRegex(ValueError, f"^worker {worker} of {workers}: there is none$"):
+                stele.Loader(self.ds, worker=worker, workers=workers)
+        with self.assertRaisesRegex(TypeError, "no option 'workers'"):
+            Batches(self.ds, workers=2)
+
+    def test_epochs_of_workers(self):
+        """Those that persist hear which one comes next, as others do."""
+        for way in WAYS:
+            data = Batches(self.ds, batch_size=100, seed=1, transform=numbered)
+            loader = DataLoader(data, batch_size=None, **workers_options(*way))
+            for epoch in (2, 0, 3, 3, 2**64 - 1):
+                data.set_epoch(epoch)
+                with self.subTest((way, epoch)):
+                    wanted = Batches(self.ds, batch_size=100, seed=1, epoch=epoch, transform=numbered)
+                    self.assertEqual(list(loader), list(DataLoader(wanted, batch_size=None)))
 
     def test_tensors(self):
         data = Batches(self.ds, batch_size=32)
