@@ -417,7 +417,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     Worker processes read the rank's batches in turn: they are the same, in the same order, however
     many there are. A state of theirs can be loaded by other ranks if all workers have handed out
-    as many batches, and is saved by StatefulDataLoader only. Without persistent workers, say set_epoch() before each epoch.
+    as many batches, and is saved by StatefulDataLoader only. Without persistent workers, say
+    set_epoch() before each epoch.
 
     Args:
         sources: as stele.Loader().
