@@ -130,7 +130,7 @@ STELE_API int stele_image_detect(const char *path);
 
 enum stele_order {
 	STELE_ORDER_SIZE = 0, /* by size class, shuffled within each: the default */
-	STELE_ORDER_SOURCE,   /* source order; costs more runs */
+	STELE_ORDER_SOURCE,   /* by key, in byte order; costs more runs */
 };
 
 /* And STELE_DRY_RUN: plan only, the target may be NULL; STELE_FORCE: overwrite contents. */

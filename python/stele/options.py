@@ -31,7 +31,7 @@ class Layout(TypedDict, total=False):
     granule: int
     """Slots are multiples of it: 16, 64, 512 or 4096 bytes."""
     order: Literal["size", "source"]
-    """Of samples: by size, which keeps the index small, or as they come."""
+    """Of samples: by size, which keeps the index small, or, 'source', by key, in byte order."""
     jobs: int
     """Threads."""
     boundary: int
