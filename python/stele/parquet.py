@@ -23,14 +23,23 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-import pyarrow
-import pyarrow.parquet
 
 from . import _stele
 from .command import DAMAGED, FAILED, USAGE, Command
 from .dataset import Dataset, Field, Target
 from .errors import Error, ExistsError
 from .rows import dataset
+
+try:
+    import pyarrow
+    import pyarrow.parquet
+except ImportError:
+    if __name__ != "__main__":
+        raise
+    missing = ImportError("cannot import pyarrow")
+    missing.add_note("pip install pyarrow")
+    Command("stele.parquet", {}).say(missing)
+    sys.exit(FAILED)
 
 _READ = 4 << 20  # bytes of one submission, as samples are on average
 _OTHER = "give the file another name"

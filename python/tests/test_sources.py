@@ -608,6 +608,11 @@ class Command(Case):
             code = NO_PYARROW + "sys.modules['array_record'] = None\n"
             got = self.command(f"--from={format}", path, self.target, code=code)
             self.assertEqual(got, (1, "", f"stele.sources: cannot import {name}\nhint: pip install {install}\n"))
+        code = NO_PYARROW + "import runpy\nrunpy.run_module('stele.parquet', run_name='__main__')"
+        got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(
+            (got.returncode, got.stderr), (1, "stele.parquet: cannot import pyarrow\nhint: pip install pyarrow\n")
+        )
 
     def test_append(self):
         """As stele append: words, figures and exit statuses."""

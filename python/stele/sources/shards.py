@@ -214,8 +214,10 @@ class Shards(Reader):
     def _look(self, unknown: Mapping[str, Field]) -> dict[str, Field]:
         """Tensors whose dtype and shape the first sample tells; a shape that differs is one."""
         shapes: dict[str, tuple[str, tuple[int, ...], bool]] = {}
+        lost: list[Lost] = []
         for item in self.rows(unknown, None):
             if isinstance(item, Lost):
+                lost.append(item)
                 continue
             for name, value in item.values.items():
                 dtype, shape, same = shapes.get(name, (value.dtype.name, value.shape, True))
@@ -225,6 +227,11 @@ class Shards(Reader):
                         f"{value.dtype.name}{list(value.shape)}", SOME,
                     )  # fmt: skip
                 shapes[name] = dtype, shape, same and value.shape == shape
+        if not shapes and lost:
+            self.seen.check()
+            raise SourceError(f"cannot read {lost[0].place}: {lost[0].reason}")
+        if not shapes:
+            raise SourceError("there are no samples in the source")
         found: dict[str, Field] = {}
         for name, (dtype, shape, same) in shapes.items():
             dims: tuple[int | None, ...] = shape

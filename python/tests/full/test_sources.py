@@ -709,6 +709,10 @@ class Mds(Case):
         self.assertIn("shard.00001.mds", report.skipped[0].place)
         path.unlink()
         self.refuses(out, "shard.00001.mds': No such file", columns=some)
+        for other in out.glob("*.mds"):
+            other.write_bytes(b"")
+        for on_error in "fail", "skip":  # arrays, of which none tells what it is
+            self.refuses(out, "^cannot read '.*shard.00000.mds': ", columns=["any"], on_error=on_error)
         shutil.rmtree(out)
         out = self.write("m")
         self.assertGreater(self.flips(path, lambda: self.build(out, columns=some), 40)["differs"], 0)
