@@ -39,13 +39,13 @@ int stele_origin_open(const struct stele_origin *origin, const char *target,
 		return ret;
 	paths = out->ops.flags & STELE_SOURCE_PATHS;
 	if (opts->label_from && !paths)
-		what = "labels";
+		what = "labels go with directories and archives of files";
 	if (opts->flags & STELE_BUILD_FOLLOW)
-		what = "symbolic links";
+		what = "symbolic links go with a directory";
 	if (opts->exclude)
-		what = "exclude patterns";
+		what = "exclude patterns go with a directory";
 	if (what) {
-		stele_log_error(log, "%s go with a directory only", what);
+		stele_log_error(log, "%s only", what);
 		return -EINVAL;
 	}
 	return paths ? stele_source_label_paths(out, opts->label_from, log) : 0;

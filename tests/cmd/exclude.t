@@ -81,4 +81,10 @@ tar -C "$src" -cf "$tmp/x.tar" cat
 run stele build -f --exclude='*.txt' "$tmp/x.tar" "$image"
 is 2 "$status" "an archive has none"
 ok "and says so" grep -q "exclude patterns go with a directory only" <<<"$err"
+is "hint: leave out --exclude" "$(grep hint <<<"$err")" "and what to do"
+printf 'a\n1\n' >"$tmp/x.csv"
+for option in --follow --label-from=1; do
+	run stele build -f $option "$tmp/x.csv" "$image"
+	is "2 hint: leave out ${option%=*}" "$status $(grep hint <<<"$err")" "nor does $option go"
+done
 done_testing
