@@ -96,13 +96,18 @@ def check_rank(rank: int, world_size: int, what: str = "rank", of: str = "world_
         raise ValueError(f"{what} {rank} of {world_size}: there is none")
 
 
-def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
-    if isinstance(sources, Dataset):
-        return ((sources, 0.0),)
+def check_sources(sources: Sources) -> None:
+    """TypeError: a Loader does not take that."""
     if isinstance(sources, (str, bytes, os.PathLike)):
         raise TypeError(f"a Loader takes Datasets: stele.open({sources!r})")
-    if not hasattr(sources, "__iter__"):
+    if not isinstance(sources, Dataset) and not hasattr(sources, "__iter__"):
         raise TypeError(f"a Loader takes a Dataset, or a list of them, not {sources!r}")
+
+
+def _pairs(sources: Sources) -> tuple[tuple[Dataset, float], ...]:
+    check_sources(sources)
+    if isinstance(sources, Dataset):
+        return ((sources, 0.0),)
     pairs = tuple(map(_pair, sources))
     if len({weight > 0 for _, weight in pairs}) > 1:
         raise ValueError("all sources have a weight, (Dataset, weight), or none has one")

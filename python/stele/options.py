@@ -80,9 +80,9 @@ def number(name: str, value: Any, bits: int = 32) -> int:
     return found
 
 
-def positive(name: str, value: Any) -> int:
+def positive(name: str, value: Any, bits: int = 32) -> int:
     """As number(), and at least 1."""
-    found = number(name, value)
+    found = number(name, value, bits)
     if not found:
         raise ValueError(f"{name} must be at least 1")
     return found

@@ -28,6 +28,7 @@ from . import _stele
 from .command import DAMAGED, FAILED, USAGE, Command
 from .dataset import Dataset, Field, Target
 from .errors import Error, ExistsError
+from .options import positive
 from .rows import dataset
 
 try:
@@ -241,6 +242,7 @@ def export(
             force replaces that.
         ValueError: a field or key that Parquet cannot have.
     """
+    positive("row_group_size", row_group_size, 64)
     path = os.fsdecode(path)
     data = dataset(source)
     rows = _Rows(data)

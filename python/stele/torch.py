@@ -42,6 +42,7 @@ from .loader import (
     State,
     _choice,
     check_rank,
+    check_sources,
     no_state,
 )
 from .options import known, number, positive
@@ -436,6 +437,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     ) -> None:
         known(options, Options)
         positive("batch_size", options.get("batch_size", 1))
+        check_sources(sources)
         self._sources, self._transform, self._options = sources, transform, options
         self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
         self._state: Mapping[str, object] | None = None

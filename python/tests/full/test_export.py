@@ -197,6 +197,8 @@ class Export(unittest.TestCase):
         import stele.parquet
 
         path = self.tmp / "a.parquet"
+        with self.assertRaisesRegex(ValueError, "^row_group_size must be at least 1$"):
+            stele.parquet.export(self.target, path, row_group_size=0)
         self.assertEqual(stele.parquet.export(self.target, path, row_group_size=100_000), COUNT)
         self.same(pyarrow.parquet.read_table(path))
         file = pyarrow.parquet.ParquetFile(path)

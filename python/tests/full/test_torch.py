@@ -667,6 +667,8 @@ class Iterables(unittest.TestCase):
             Batches(self.ds, batch_sise=3)
         with self.assertRaisesRegex(ValueError, "^batch_size must be at least 1$"):
             Batches(self.ds, batch_size=0)
+        with self.assertRaisesRegex(TypeError, "^a Loader takes Datasets: stele.open"):
+            Batches("photos.stele")
         for wrong in ({"rank": 5, "world_size": 2}, {"rank": 0, "world_size": 0}):
             for kind in (Batches, stele.torch.Sampler):
                 with self.assertRaisesRegex(ValueError, "^rank . of .: there is none$"):
