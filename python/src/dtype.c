@@ -7,6 +7,10 @@
  */
 #include "py.h"
 
+/* Of two types of 64 bits the one that NumPy calls so; others do not know the other. */
+#define I64_FORMAT (sizeof(long) == sizeof(int64_t) ? "l" : "q")
+#define U64_FORMAT (sizeof(long) == sizeof(int64_t) ? "L" : "Q")
+
 /* Codes of DLPack. */
 enum { INT = 0, UINT = 1, FLOAT = 2, BFLOAT = 4, COMPLEX = 5, BOOL = 6 };
 
@@ -18,8 +22,8 @@ static const struct py_dtype dtypes[] = {
 	[STELE_DTYPE_I16] = {"int16", "h", 2, INT},
 	[STELE_DTYPE_U32] = {"uint32", "I", 4, UINT},
 	[STELE_DTYPE_I32] = {"int32", "i", 4, INT},
-	[STELE_DTYPE_U64] = {"uint64", "Q", 8, UINT},
-	[STELE_DTYPE_I64] = {"int64", "q", 8, INT},
+	[STELE_DTYPE_U64] = {"uint64", U64_FORMAT, 8, UINT},
+	[STELE_DTYPE_I64] = {"int64", I64_FORMAT, 8, INT},
 	[STELE_DTYPE_F16] = {"float16", "e", 2, FLOAT},
 	[STELE_DTYPE_BF16] = {"bfloat16", "H", 2, BFLOAT},
 	[STELE_DTYPE_F32] = {"float32", "f", 4, FLOAT},
