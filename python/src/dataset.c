@@ -373,8 +373,9 @@ static PyObject *dataset_keys(PyObject *self, PyObject *prefix)
 static PyMethodDef methods[] = {
 	{"close", dataset_close, METH_NOARGS,
 	 "close($self, /)\n--\n\n"
-	 "Stop reading, after what is in flight. Samples that were read stay valid. Also at\n"
-	 "the end of a with statement."},
+	 "Stop reading, after what is in flight. Samples that were read stay valid, and the\n"
+	 "target open, for who asks whether it is in use, until the last of them is gone.\n"
+	 "Also at the end of a with statement."},
 	{"__getitems__", dataset_subscript, METH_O,
 	 "__getitems__($self, indices, /)\n--\n\n"
 	 "Several samples in one submission, as a list in the order of indices."},

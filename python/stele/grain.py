@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For Grain: a random access data source.
 
-    grain.MapDataset.source(stele.grain.Source("/dev/vdb@v1")).shuffle(seed=1).batch(256)
+    grain.MapDataset.source(stele.grain.Source("/dev/vdb@v1")).shuffle(seed=1).map(decode).batch(256)
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from .rows import Row, dataset
 class Source:
     """Samples by index, as dicts or what transform makes of each stele.Sample.
 
+    In the dicts, bytes are arrays of uint8: of bytes, batch() would make NumPy's strings, which
+    lose zeros at their end. Those of different sizes become of one size in a map() before it.
+
     Grain's threads call it one by one, and their reads go out together. Its repr names
     the snapshot's digest, by which Grain's checkpoints know it again.
     """
@@ -27,7 +30,7 @@ class Source:
         transform: Callable[[_stele.Sample], Any] | None = None,
     ) -> None:
         self.data = dataset(source)
-        self.transform = transform or Row(self.data)
+        self.transform = transform or Row(self.data, arrays=True)
 
     def __len__(self) -> int:
         return len(self.data)

@@ -9,22 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import pyarrow
 from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
+from ray.data.extensions import ArrowTensorArray, ArrowVariableShapedTensorArray
 
-from .dataset import Dataset, Target
+from .dataset import Dataset, Field, Target
 from .rows import Row, dataset, ranges
 
 _BLOCK = 256  # rows
+
+
+def _column(field: Field | None, values: list[Any]) -> Any:
+    """Tensors of more dimensions as Ray has them, of one as lists."""
+    if field is not None and field.type == "tensor" and len(field.shape) > 1:
+        same = None not in field.shape
+        kind = ArrowTensorArray if same else ArrowVariableShapedTensorArray
+        return kind.from_numpy(numpy.stack(values) if same else values)
+    scalars = field is not None and field.type == "tensor" and not field.shape
+    return pyarrow.array(numpy.stack(values) if scalars else values)
 
 
 def _reads(data: Dataset, first: int, end: int) -> Callable[[], Iterator[Any]]:
     def read() -> Iterator[Any]:
         row = Row(data)
         for at in range(first, end, _BLOCK):
-            chunk = data[at : min(at + _BLOCK, end)]
-            yield pyarrow.Table.from_pylist([row(sample) for sample in chunk])
+            rows = [row(sample) for sample in data[at : min(at + _BLOCK, end)]]
+            yield pyarrow.table({
+                name: _column(data.fields.get(name), [r[name] for r in rows]) for name in rows[0]
+            })
 
     return read
 

@@ -16,14 +16,21 @@ def dataset(source: Target | Dataset) -> Dataset:
     return source if isinstance(source, Dataset) else open_target(source)
 
 
+def _array(value: Any) -> Any:
+    import numpy  # which bytes do without
+
+    return numpy.frombuffer(bytearray(value), numpy.uint8)
+
+
 class Row:
     """A sample as a dict that can leave its process: 'key', and its fields.
 
-    Bytes are copied, tensors into NumPy arrays.
+    Bytes are copied, tensors into NumPy arrays; with arrays=True bytes, too, as uint8.
     """
 
-    def __init__(self, data: Dataset) -> None:
+    def __init__(self, data: Dataset, *, arrays: bool = False) -> None:
         self.kinds = {name: field.type for name, field in data.fields.items()}
+        self.bytes = _array if arrays else bytes
 
     def __call__(self, sample: _stele.Sample) -> dict[str, Any]:
         row: dict[str, Any] = {"key": sample.key}
@@ -32,7 +39,7 @@ class Row:
             if isinstance(value, _stele.Tensor):
                 row[name] = value.numpy().copy()
             else:
-                row[name] = bytes(value) if kind == "bytes" else value
+                row[name] = self.bytes(value) if kind == "bytes" else value
         return row
 
 

@@ -18,7 +18,11 @@ from .rows import dataset, ids
 
 
 class Batches:
-    """Lists of indices, of one rank, in an order that shuffle(seed) changes."""
+    """Lists of indices, of one rank, in an order that shuffle(seed) changes.
+
+    All ranks have as many, and of one length: the last ones are filled up with indices from the
+    beginning of the order. A rank that is alone has a shorter one instead.
+    """
 
     def __init__(self, count: int, batch_size: int, rank: int = 0, world_size: int = 1) -> None:
         check_rank(rank, world_size)
@@ -31,16 +35,20 @@ class Batches:
         self._seed = seed
 
     def __len__(self) -> int:
-        whole = -(-self._count // self._batch)
-        return len(range(self._rank, whole, self._world))
+        return -(-self._count // (self._world * self._batch))
 
     def __iter__(self) -> Iterator[list[int]]:
         shuffle, seed = self._seed is not None, self._seed or 0
-        for first in range(
-            self._rank * self._batch, self._count, self._world * self._batch
-        ):
-            end = min(first + self._batch, self._count)
-            yield ids(self._count, shuffle, seed, 0, first, end)
+        step = self._world * self._batch
+        for at in range(self._rank * self._batch, len(self) * step, step):
+            end = at + self._batch if self._world > 1 else min(at + self._batch, self._count)
+            found: list[int] = []
+            while at < end:
+                first = at % self._count
+                until = min(first + end - at, self._count)
+                found += ids(self._count, shuffle, seed, 0, first, until)
+                at += until - first
+            yield found
 
 
 class Read:

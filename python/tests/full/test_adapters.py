@@ -9,8 +9,10 @@ import unittest
 from collections import Counter
 from pathlib import Path
 
+import numpy
 import pictures
 import stele
+import torch
 
 COUNT = 1000
 ALL = list(range(COUNT))
@@ -30,10 +32,46 @@ def of_row(row):
     return whole(row["data"])
 
 
+def tensors():
+    """Samples with tensors of all ranks, and bytes that end in zeros; what each of them holds."""
+    target = str(pictures.DIRECTORY / "tensors.stele")
+    fields = {
+        "data": bytes, "u64": stele.tensor("uint64", ()), "line": stele.tensor("int32", (None,)),
+        "square": stele.tensor("uint8", (2, 2)), "open": stele.tensor("float32", (None, 4, 3)),
+    }  # fmt: skip
+    rows = [
+        {"data": bytes([n, 0, 0]), "u64": numpy.uint64(2**64 - 1 - n), "line": numpy.arange(n % 4, dtype="i4"),
+         "square": numpy.full((2, 2), n, "u1"), "open": numpy.full((n % 3, 4, 3), n, "f4")}
+        for n in range(50)
+    ]  # fmt: skip
+    with stele.Writer(target, fields, force=True) as writer:
+        writer.extend((f"{n:02}", row) for n, row in enumerate(rows))
+    return target, rows
+
+
 class Adapters(unittest.TestCase):
     def setUp(self):
         self.target = pictures.numbers()
         self.ds = stele.open(self.target)
+
+    def holds(self, row, rows):
+        for name, wanted in rows[int(row["key"])].items():
+            got = row[name]
+            if name == "data":
+                self.assertEqual(bytes(got), wanted)
+            else:
+                numpy.testing.assert_array_equal(numpy.asarray(got, wanted.dtype), wanted)
+                self.assertEqual(numpy.asarray(got).shape, wanted.shape)
+
+    def test_integers(self):
+        """NumPy has two types of 64 bits, and PyTorch knows one."""
+        with stele.Writer(str(pictures.DIRECTORY / "ints.stele"), None, force=True) as writer:
+            writer.put("a", {"u": numpy.array([2**64 - 1], "u8"), "i": numpy.array([-1])})
+        with stele.open(str(pictures.DIRECTORY / "ints.stele")) as ds:
+            for name, wanted in ("u", 2**64 - 1), ("i", -1):
+                self.assertEqual(torch.from_numpy(ds["a"][name].numpy()).tolist(), [wanted])
+                batch = next(iter(stele.Loader(ds)))
+                self.assertEqual(torch.from_numpy(batch.stack(name).numpy()).tolist(), [[wanted]])
 
     def shares(self, make):
         """What is no share of the samples is refused as stele.Loader does, before it is read."""
@@ -95,6 +133,12 @@ class Adapters(unittest.TestCase):
             worker_count=2,
         )
         self.assertEqual(sorted(of_row(row) for row in loader), ALL)
+        target, rows = tensors()
+        source = stele.grain.Source(target)
+        for row in source:
+            self.holds(row, rows)
+        batch = grain.MapDataset.source(source).map(lambda row: row["data"]).batch(50)[0]
+        self.assertEqual(sorted(map(bytes, batch)), [row["data"] for row in rows])
 
     def test_huggingface(self):
         import stele.huggingface
@@ -133,6 +177,12 @@ class Adapters(unittest.TestCase):
             data = ray.data.read_datasource(stele.ray.Source(self.target), override_num_blocks=4)
             self.assertEqual(data.count(), COUNT)
             self.assertEqual(sorted(of_row(row) for row in data.iter_rows()), ALL)
+            target, wanted = tensors()
+            data = ray.data.read_datasource(stele.ray.Source(target), override_num_blocks=3)
+            rows = data.take_all()
+            self.assertEqual(len(rows), len(wanted))
+            for row in rows:
+                self.holds(row, wanted)
         finally:
             ray.shutdown()
 
@@ -190,8 +240,11 @@ class Adapters(unittest.TestCase):
             orders.append(list(itertools.chain(*source)))
         self.assertEqual(len(set(map(tuple, orders))), 3)
         ranks = [stele.spdl.stages(self.target, 16, rank, 5)[0] for rank in range(5)]
-        self.assertEqual(sorted(i for rank in ranks for b in rank for i in b), ALL)
-        self.assertEqual([len(list(rank)) for rank in ranks], [len(rank) for rank in ranks])
+        taken = [[len(batch) for batch in rank] for rank in ranks]
+        self.assertEqual(taken, [[16] * 13] * 5)
+        self.assertEqual([len(rank) for rank in ranks], [13] * 5)
+        seen = Counter(i for rank in ranks for batch in rank for i in batch)
+        self.assertEqual(seen, Counter(ALL) + Counter(range(13 * 80 - COUNT)))
 
     def test_wids(self):
         import stele.wids
