@@ -158,7 +158,7 @@ int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 
 	cmd_getopt(cmd, argc, argv, NULL);
 	if (argc - optind != 1)
-		return cmd_misuse(cmd, "umount needs a DIR");
+		return cmd_misuse(cmd, "umount needs one DIR");
 	dir = argv[optind];
 	if (!check_type(dir, path, type))
 		return cmd_finish(CMD_FAILED);

@@ -371,6 +371,7 @@ static const struct {
 	{-EBADMSG, " from ", "nothing is left out", NULL},
 	{-EBADMSG, " from ", "does not end where its size says", NULL},
 	{-EBADMSG, " from ", "there is no column '", NULL},
+	{-EBADMSG, " from ", "(--arrays takes ", NULL},
 	{-EBADMSG, " from ", NULL, LEAVE_DAMAGE},
 	{-EBADMSG, " build ", NULL, NULL},
 	{-EUCLEAN, " build from ", NULL, NULL},

@@ -113,7 +113,8 @@ int row_no_column(struct from_scan *scan, uint64_t offset, const char *name)
 	struct from *from = scan->from;
 
 	if (!from->index.size && !from->opts.skip)
-		return misuse_column(from, name, "the first row of ");
+		return misuse_column(from, name, from->format->options & FROM_ARRAYS ?
+						    "" : "the first row of ");
 	if (!from->index.size)
 		from->missing = name;
 	return from_damaged(scan, offset, "there is no column '%s'", name);
