@@ -37,7 +37,8 @@ class Error(OSError):
         errno: a positive errno.
         strerror: the reason.
         id: id of the sample in its snapshot, or None.
-        key: key of the sample, or None if there is no sample or its key is not known.
+        key: key of the sample, or None if there is no sample or its key is not known. Of what a
+            worker of PyTorch's DataLoader raised, both are in the text alone.
     """
 
     id: int | None = None
@@ -45,11 +46,13 @@ class Error(OSError):
 
     def __init__(
         self,
-        errno: int,
-        message: str,
+        errno: int | str,
+        message: str | None = None,
         id: int | None = None,
         key: str | None = None,
     ) -> None:
+        if message is None:  # as PyTorch raises again what a worker did
+            errno, message = _ERRNOS.get(type(self), _errno.EIO), str(errno)
         super().__init__(errno, message)
         self.id = id
         self.key = key
@@ -116,6 +119,7 @@ _CLASSES: dict[int, type[Error]] = {
     _errno.ERANGE: RangeError,
 }
 
+_ERRNOS = {kind: number for number, kind in reversed(_CLASSES.items())}
 _NO_ID = (1 << 64) - 1
 
 LARGER = "use a larger target, or a larger file_size of a file or RBD image"

@@ -22,6 +22,7 @@ from typing import Any, Unpack, cast
 import torch
 import torch.distributed
 import torch.utils.data
+from torch.utils.data.dataloader import _BaseDataLoaderIter as _AnyIter
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter as _WorkersIter
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter as _AloneIter
 
@@ -217,10 +218,11 @@ class Sampler(torch.utils.data.Sampler[int]):
 
         Raises:
             ValueError: how many were is not known here, as with a batch sampler other than
-                torch's, or a DataLoader(in_order=False).
+                torch's, a DataLoader(in_order=False), or the workers of a StatefulDataLoader,
+                whose own state_dict() has it.
         """
         if consumed is None:
-            consumed = self._iterator.consumed() if self._iterator else 0
+            consumed = self._iterator.consumed(_is_stateful()) if self._iterator else 0
         taken = number("consumed", consumed, 64) * self.world_size
         position = min(self._start + taken, self._count)
         raw = _STATE.pack(self._head, self._seed, self._epoch, position)
@@ -315,7 +317,8 @@ class _Ahead:
         if not self._size:
             raise ValueError(
                 "DataLoader's workers take indices ahead of what it hands out: say how many "
-                "samples were, in state_dict(consumed)"
+                "samples were, in state_dict(consumed); a StatefulDataLoader's own state_dict() "
+                "has it"
             )
         batches = self._batches()
         if over and self._drop_last and batches == taken // self._size:
@@ -323,11 +326,20 @@ class _Ahead:
         return min(batches * self._size, taken)
 
 
+def _is_stateful() -> bool:
+    """Is it a StatefulDataLoader who asks for a state?"""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame and not frame.f_globals.get("__name__", "").startswith("torchdata.stateful"):
+        frame = frame.f_back
+    return frame is not None
+
+
 def _watch(indices: _Indices) -> _Alone | _Ahead | None:
     """Of the DataLoader that is taking these indices, if there is one.
 
     It does not say what it handed out. StatefulDataLoader, which is another class, asks for
-    the state as it takes a batch's indices, and keeps that until it hands out the batch.
+    the state as it takes a batch's indices, and keeps that until it hands out the batch; of what
+    its workers took ahead only it knows that.
     Only its values are kept, which outlive it, not itself and its workers.
     """
     if torch.utils.data.get_worker_info() is not None:
@@ -335,12 +347,14 @@ def _watch(indices: _Indices) -> _Alone | _Ahead | None:
     frame: types.FrameType | None = sys._getframe(1)
     while frame and not (
         frame.f_code.co_name == "_next_index"
-        and isinstance(frame.f_locals.get("self"), (_AloneIter, _WorkersIter))
+        and isinstance(frame.f_locals.get("self"), _AnyIter)
     ):
         frame = frame.f_back
     if not frame:
         return None
     taker = frame.f_locals["self"]
+    if not isinstance(taker, (_AloneIter, _WorkersIter)):
+        return _Ahead(vars(taker), 0, False) if taker._num_workers else None
     sampler, size, drop_last = getattr(taker, "_index_sampler", None), 1, False
     if type(sampler) is torch.utils.data.BatchSampler:
         sampler, size, drop_last = sampler.sampler, sampler.batch_size, sampler.drop_last
@@ -367,9 +381,11 @@ class _Indices(Iterator[int]):
         self._over = False  # the end was taken
         self.used = False  # something was taken, or the end was
 
-    def consumed(self) -> int:
-        """Samples that were handed out to whoever trains."""
-        return self._watch.handed_out(self._taken, self._over) if self._watch else self._taken
+    def consumed(self, taken: bool) -> int:
+        """Samples that were handed out to whoever trains; or that were taken of it."""
+        if taken or not self._watch:
+            return self._taken
+        return self._watch.handed_out(self._taken, self._over)
 
     def is_at_end(self) -> bool:
         return self._taken == self._length
@@ -503,6 +519,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go on there, in this process or in workers that start later."""
+        if not isinstance(state, Mapping) or "state" not in state:
+            raise no_state("loader", state)
         self._state = state
         self._elsewhere[0] = False
 

@@ -2,6 +2,7 @@
 """stele.torch against torch, torchvision and torchdata."""
 
 import copy
+import errno
 import itertools
 import json
 import os
@@ -593,7 +594,7 @@ class Samplers(unittest.TestCase):
                 loader = DataLoader(self.all, num_workers=2, **options)
                 it = iter(loader)
                 next(it)
-                with self.assertRaisesRegex(ValueError, r"ahead .* state_dict\(consumed\)$"):
+                with self.assertRaisesRegex(ValueError, r"ahead .* state_dict\(consumed\);"):
                     sampler.state_dict()
                 sampler.state_dict(consumed=10)
                 list(it)
@@ -618,6 +619,22 @@ class Samplers(unittest.TestCase):
                 second.load_state_dict(state)
                 got += [i for batch in second for i in batch.tolist()]
                 self.assertEqual(got, wanted, (workers, stop))
+
+    def test_asked_beside_stateful(self):
+        """What its workers took ahead is nothing that was handed out."""
+        for workers in (0, 2):
+            sampler = self.sampler(seed=1)
+            loader = StatefulDataLoader(self.data, 16, sampler=sampler, num_workers=workers)
+            it = iter(loader)
+            for count in range(1, 4):
+                next(it)
+                if workers:
+                    with self.assertRaisesRegex(ValueError, "own state_dict.. has it$"):
+                        sampler.state_dict()
+                else:
+                    self.assertEqual(sampler.state_dict(), sampler.state_dict(16 * count))
+            self.assertEqual(len(list(it)), 60)
+            self.assertEqual(sampler.state_dict(), sampler.state_dict(1000))
 
     def test_stateful_goes_on(self):
         """With the next epoch, also after a resumed one; a state at its end is at its end."""
@@ -669,6 +686,9 @@ class Iterables(unittest.TestCase):
             Batches(self.ds, batch_size=0)
         with self.assertRaisesRegex(TypeError, "^a Loader takes Datasets: stele.open"):
             Batches("photos.stele")
+        for state in (None, {}, "text"):
+            with self.assertRaisesRegex(ValueError, "^this is not the state of a loader"):
+                Batches(self.ds).load_state_dict(state)
         for wrong in ({"rank": 5, "world_size": 2}, {"rank": 0, "world_size": 0}):
             for kind in (Batches, stele.torch.Sampler):
                 with self.assertRaisesRegex(ValueError, "^rank . of .: there is none$"):
@@ -754,6 +774,25 @@ class Iterables(unittest.TestCase):
                 for _ in range(2):
                     with self.assertRaisesRegex(TypeError, "^<class 'stele.*'> cannot leave its process"):
                         next(iter(loader))
+
+    def test_damage(self):
+        """The same error from a worker, whose text names the sample."""
+        target = pictures.DIRECTORY / "damaged.stele"
+        data = bytearray(Path(pictures.numbers()).read_bytes())
+        data[data.index(bytes(self.ds[500]))] ^= 1
+        target.write_bytes(data)
+        with stele.open(target) as ds:
+            key = self.ds[500].key
+            for made in Batches(ds, batch_size=100), stele.torch.Dataset(ds):
+                for workers in 0, 2:
+                    size = None if isinstance(made, Batches) else 100
+                    loader = DataLoader(made, size, num_workers=workers, collate_fn=len)
+                    with self.assertRaisesRegex(stele.ChecksumError, f"sample 500 '{key}'") as caught:
+                        list(loader)
+                    self.assertEqual(caught.exception.errno, errno.EBADMSG)
+                    self.assertEqual(caught.exception.key, None if workers else key)
+            again = pickle.loads(pickle.dumps(stele.ChecksumError("all that is known")))
+            self.assertEqual((again.errno, str(again)), (errno.EBADMSG, "all that is known"))
 
     def test_resume_elsewhere(self):
         for before, taken, after in ((1, 5, 2), (2, 3, 3), (3, 2, 1)):
