@@ -238,7 +238,7 @@ struct stele_build_report {
 	uint64_t skipped[16]; /* by enum stele_skip_reason */
 	uint32_t run_count;
 	uint32_t granule;
-	uint32_t class_count; /* of labels; 0: no label field */
+	uint32_t class_count; /* of 'label', else of the first field with names; 0: none */
 	uint32_t jobs;
 	uint32_t created; /* append: 1; 0: nothing has changed, so no snapshot was made */
 	uint32_t reserved;

@@ -174,6 +174,20 @@ static int scan(struct stele_plan *plan, struct stele_builder *builder,
 	return ret > 0 ? -EINVAL : ret;
 }
 
+/* Of `label`, or, without such a field, of the first one that has names. */
+static uint32_t count_classes(const struct stele_fields *fields)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < fields->count; i++) {
+		if (!strncmp(fields->list[i].name, "label", STELE_FIELD_NAME_SIZE))
+			return fields->names[i].count;
+		if (!first)
+			first = fields->names[i].count;
+	}
+	return first;
+}
+
 int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
 		    const struct stele_source *source,
 		    const struct stele_snapshot *base)
@@ -195,10 +209,8 @@ int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
 				&base->segments[base->segment_count - 1] :
 				NULL,
 			&builder->log);
-	for (uint32_t i = 0; !ret && i < plan->fields.count; i++)
-		if (!builder->report->class_count)
-			builder->report->class_count =
-				plan->fields.names[i].count;
+	if (!ret)
+		builder->report->class_count = count_classes(&plan->fields);
 	plan->descriptor.field_count = plan->fields.count;
 	builder->report->scan_seconds = stele_seconds_since(&begin);
 	return ret;

@@ -308,13 +308,14 @@ class Dataset(_stele.Dataset):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names of 'label', or else of the first field that has names.
+        """Class names of 'label', or, without such a field, of the first one that has names.
 
         Raises:
             ChecksumError: the names of a field are damaged; samples and values are not.
         """
-        named = {name: field.classes for name, field in self.fields.items() if field.classes}
-        return named.get("label") or next(iter(named.values()), ())
+        label = self.fields.get("label")
+        named = (field.classes for field in self.fields.values() if field.classes)
+        return label.classes if label else next(named, ())
 
     def column(self, name: str) -> numpy.typing.NDArray[Any]:
         """The values of an int or float field of all samples, without reading samples.

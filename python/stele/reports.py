@@ -48,7 +48,7 @@ class BuildReport(NamedTuple):
     run_count: int
     granule: int
     class_count: int
-    """Of labels; 0: no label field."""
+    """Of 'label', or, without such a field, of the first one that has names; 0: none."""
     created: bool
     """False: nothing has changed, so an append made no snapshot."""
     scan_seconds: float

@@ -177,7 +177,9 @@ class Types(Case):
         with stele.open(self.target) as ds:
             row = stele.grain.Source(ds)[0]
             self.assertEqual(list(row), ["key", *schema])
-            self.assertEqual((row["key"], row["data"], row["other"], row["text"]), ("x/k", b"AA", b"", "t"))
+            self.assertEqual((row["key"], row["text"]), ("x/k", "t"))
+            for name, wanted in ("data", b"AA"), ("other", b""):  # NumPy would cut bytes off at zeros
+                self.assertEqual((row[name].dtype.name, row[name].tobytes()), ("uint8", wanted))
             found = stele.wids.ShardListDataset(ds)[0]
             self.assertEqual((found["__key__"], found[".data"].read(), found[".other"].read()), ("x/k", b"AA", b""))
             for kept in ds[0], ds[0]["array"], next(iter(stele.Loader(ds, batch_size=1))):

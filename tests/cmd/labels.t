@@ -77,6 +77,9 @@ is "1 2 a/1" "$(seen)" "a flat tree with a stray directory has none"
 
 # ---- as told ----
 
+tree train/cat/1 val/cat/2
+run stele build --json --force --label-from=9 "$tmp/src" "$image"
+is "0 0" "$status $(jq .classes <<<"$out")" "classes of splits are not said to be those of labels"
 tree train/big/cat/1 val/small/cat/2 val/3
 built --label-from=1
 is "train/big/cat/1:label=0 val/3:label=1 val/small/cat/2:label=1" "$(seen)" "level 1"
