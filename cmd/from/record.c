@@ -145,6 +145,11 @@ int record_number(const char *text, size_t size, int64_t *i64, double *f64)
 	copy[size] = '\0';
 	if (!is_real(copy))
 		return 0;
+	/* No integer has that sign. */
+	if (!strcmp(copy, "-0")) {
+		*f64 = -0.0;
+		return 2;
+	}
 	errno = 0;
 	*i64 = strtoll(copy, &end, 10);
 	snprintf(again, sizeof(again), "%lld", (long long)*i64);
@@ -555,10 +560,12 @@ static void fit_list(struct record_field *field, const struct stele_field *base)
 /* Where the base has names, numbers are names, too: not those of its classes. */
 static int fit_class(struct record_field *field, const struct stele_field *base)
 {
-	if (!base->name_count || field->texts)
+	if (!base->name_count)
 		return 0;
 	if (field->family != RECORD_FAMILY_CLASS)
 		return -EOPNOTSUPP;
+	if (field->texts)
+		return 0;
 	if (field->names_lost)
 		return -EOVERFLOW;
 	field->texts = true;
