@@ -225,6 +225,22 @@ static int warn_alike(const struct from *from, const struct stele_schema *base)
 	return ret < 0 ? ret : 0;
 }
 
+/* Of the snapshot: classes, which have names. */
+static int other_meaning(struct from *from, const char *name)
+{
+	const struct record_field *field = record_find(&from->fields, name, strlen(name));
+	const uint32_t type = field ? field->field.type : STELE_TYPE_I64;
+	const bool number = type == STELE_TYPE_I64 || type == STELE_TYPE_F64;
+	const int ret = from_refused(from, -EOPNOTSUPP, "field '%s' %s in the source, and class "
+				     "names in the snapshot%s", name,
+				     number ? "has numbers" : "has other values",
+				     from_has_types(from) ? "" : ": they would mean something else");
+
+	if (from_has_types(from))
+		cmd_hint("--type=%s:class makes its values names of classes", name);
+	return ret;
+}
+
 static int record_ops_schema(void *user, const struct stele_schema *base,
 			     struct stele_schema *out)
 {
@@ -238,8 +254,7 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 		return from_refused(from, -EOPNOTSUPP, "field '%s' of the snapshot is not in the "
 				    "source", name);
 	if (ret == -EOPNOTSUPP)
-		return from_refused(from, ret, "field '%s' has numbers in the source, and class "
-				    "names in the snapshot: they would mean something else", name);
+		return other_meaning(from, name);
 	return ret ? from_failed(from, ret, "cannot take the fields") : 0;
 }
 

@@ -56,6 +56,21 @@ must stele build -q z1.csv z
 must stele append -q z2.csv z@v2
 is "k0=01 k1=02 k2=1 k3=2" "$(labels z@v2)" "zeros in front make another name"
 
+csv t1.csv key,kind k0,cat k1,dog
+must stele build -q --type=kind:class t1.csv t
+for kind in cow 7; do
+	csv t2.csv key,kind k2,$kind
+	refused "in the source, and class names in the snapshot" \
+		"--type=kind:class makes its values names of classes" \
+		"no classes behind classes of --type" append t2.csv t@v2
+	printf '{"key":"k2","kind":"%s"}\n' $kind >t2.jsonl
+	refused "field 'kind' has other values in the source, and class names in the snapshot" \
+		"--type=kind:class makes its values names of classes" "nor of JSON" \
+		append t2.jsonl t@v2
+done
+must stele append -q --type=kind:class t2.csv t@v2
+is "k2 kind=2 (7)" "$(stele ls -F t@v2 | tail -n 1)" "and what that says does it"
+
 echo '{"key":"a","label":"cat"}' >j1.jsonl
 echo '{"key":"b","label":3}' >j2.jsonl
 must stele build -q j1.jsonl j
