@@ -234,7 +234,8 @@ static int other_meaning(struct from *from, const char *name)
 	const int ret = from_refused(from, -EOPNOTSUPP, "field '%s' %s in the source, and class "
 				     "names in the snapshot%s", name,
 				     number ? "has numbers" : "has other values",
-				     from_has_types(from) ? "" : ": they would mean something else");
+				     from_has_types(from) ? "" :
+							    ": they would mean something else");
 
 	if (from_has_types(from))
 		cmd_hint("--type=%s:class makes its values names of classes", name);

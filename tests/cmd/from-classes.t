@@ -19,6 +19,18 @@ table 'key,label\na,1.0\nb,2.5\n'
 built "$tmp/t.csv"
 is "0 " "$status $err" "without gaps there is no word"
 
+# A zero may be negative, as what %g prints: no integer, and no name of a class.
+for name in label x; do
+	table "key,$name\na,0.5\nb,-0\n"
+	printf '{"key":"a","%s":0.5}\n{"key":"b","%s":-0.0}\n' $name $name >"$tmp/t.jsonl"
+	for file in t.csv t.jsonl; do
+		built "$tmp/$file"
+		is "0 0.5 -0.0" "$status $(stele query --csv "$image" \
+			"select $name from samples order by key" | sed 1d | paste -sd ' ')" \
+			"$file: $name: a negative zero" || diag "$err"
+	done
+done
+
 # No name is none of the classes, however that is written.
 table 'key,label\na,cat\nb,\nc,""\n'
 printf '%s\n' '{"key":"a","label":"cat"}' '{"key":"b","label":""}' '{"key":"c"}' >"$tmp/t.jsonl"

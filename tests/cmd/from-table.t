@@ -76,18 +76,6 @@ table 'label\n3\n\n1\n'
 built "$tmp/t.csv"
 is '["t.csv/0000000000",{"label":3}] ["t.csv/0000000001",{"label":1}]' "$(fields)" \
 	"labels that are numbers stay what they are"
-for name in label x; do
-	table "$name\n0.5\n-0\n"
-	built "$tmp/t.csv"
-	printf '{"%s":0.5}\n{"%s":-0.0}\n' $name $name >"$tmp/zero.jsonl"
-	is "$name:f64 0.5 -0.0" "$(types) $(stele query --csv "$image" \
-		"select $name from samples order by key" | sed 1d | paste -sd ' ')" \
-		"$name: a zero may be negative"
-	built "$tmp/zero.jsonl"
-	is "$name:f64 0.5 -0.0" "$(types) $(stele query --csv "$image" \
-		"select $name from samples order by key" | sed 1d | paste -sd ' ')" \
-		"$name: JSON"
-done
 table 'a,label\n1,x\n2,5\n3,\n'
 built "$tmp/t.csv"
 is '[1,1] [2,0] [3,-1]' "$(stele ls --fields --json "$image" |
