@@ -214,10 +214,10 @@ class Shards(Reader):
     def _look(self, unknown: Mapping[str, Field]) -> dict[str, Field]:
         """Tensors whose dtype and shape the first sample tells; a shape that differs is one."""
         shapes: dict[str, tuple[str, tuple[int, ...], bool]] = {}
-        lost: list[Lost] = []
+        lost: Lost | None = None
         for item in self.rows(unknown, None):
             if isinstance(item, Lost):
-                lost.append(item)
+                lost = lost or item
                 continue
             for name, value in item.values.items():
                 dtype, shape, same = shapes.get(name, (value.dtype.name, value.shape, True))
@@ -229,7 +229,7 @@ class Shards(Reader):
                 shapes[name] = dtype, shape, same and value.shape == shape
         if not shapes and lost:
             self.seen.check()
-            raise SourceError(f"cannot read {lost[0].place}: {lost[0].reason}")
+            raise SourceError(f"cannot read {lost.place}: {lost.reason}")
         if not shapes:
             raise SourceError("there are no samples in the source")
         found: dict[str, Field] = {}
