@@ -430,6 +430,7 @@ static void see(struct record_field *field, const struct record_value *value, ui
 		break;
 	case RECORD_I64:
 	case RECORD_CELL_I64:
+	case RECORD_CLASS_I64:
 		if (record_is_large(value->number.i64))
 			record_note_large(field, origin);
 		field->negative |= value->number.i64 < 0;
@@ -507,7 +508,9 @@ static int resolve(struct record_field *field, uint64_t samples)
 		*type = field->reals && !field->texts ? STELE_TYPE_F64 : STELE_TYPE_I64;
 		if (field->texts && field->names_lost)
 			return -EOVERFLOW;
-		return field->texts ? sort_names(field) : 0;
+		if (field->texts)
+			return sort_names(field);
+		return *type == STELE_TYPE_F64 && field->large ? -ERANGE : 0;
 	case RECORD_FAMILY_LIST:
 	case RECORD_FAMILY_EMPTY:
 		return resolve_list(field, all);

@@ -31,6 +31,22 @@ for name in label x; do
 	done
 done
 
+# Nothing is rounded, in labels neither.
+table 'key,label\na,9007199254740993\nb,1.5\n'
+printf '%s\n' '{"key":"a","label":9007199254740993}' '{"key":"b","label":1.5}' >"$tmp/t.jsonl"
+for file in t.csv t.jsonl; do
+	built "$tmp/$file"
+	wrong "'label' has an integer that no f64 is" "$file: a large label among fractions"
+done
+table 'key,label\na,9007199254740993\nb,\n'
+built "$tmp/t.csv"
+is '0 ["a",{"label":9007199254740993}] ["b",{"label":-1}]' "$status $(stele ls --fields --json \
+	"$image" | python3 -c 'import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    print(json.dumps([row["key"], row["fields"]], separators=(",", ":")))' | paste -sd ' ')" \
+	"which are no fractions where one is missing"
+
 # No name is none of the classes, however that is written.
 table 'key,label\na,cat\nb,\nc,""\n'
 printf '%s\n' '{"key":"a","label":"cat"}' '{"key":"b","label":""}' '{"key":"c"}' >"$tmp/t.jsonl"
