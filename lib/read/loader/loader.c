@@ -39,11 +39,6 @@ void stele_loader_cursor_set(const struct stele_loader *l, uint64_t epoch,
 	};
 }
 
-uint64_t stele_loader_step_of(const struct stele_loader *l, uint64_t step)
-{
-	return step * l->opts.workers + l->opts.worker;
-}
-
 /* Behind the rounds that were done; at most the epoch's size. */
 static uint64_t cursor_position(const struct stele_loader *l,
 				const struct stele_loader_cursor *cursor)

@@ -185,8 +185,6 @@ void stele_loader_tell(struct stele_loader *loader);
 
 void stele_loader_cursor_set(const struct stele_loader *loader, uint64_t epoch,
 			     uint64_t start, struct stele_loader_cursor *cursor);
-/* The step of all workers that this one of this worker is. */
-uint64_t stele_loader_step_of(const struct stele_loader *loader, uint64_t step);
 
 /* ---- threads ---------------------------------------------------------------------------- */
 

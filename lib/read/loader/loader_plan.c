@@ -291,7 +291,7 @@ static bool begin_batch(struct stele_loader *l)
 		batch = NULL;
 	} else if (batch) {
 		batch->epoch = l->plan.epoch;
-		batch->index = stele_loader_step_of(l, l->plan.step);
+		batch->index = l->plan.step * l->opts.workers + l->opts.worker;
 		batch->first = l->plan.start + batch->index * l->step_size;
 		stele_fifo_push(&l->queue, batch);
 		l->head = l->queue.head;
