@@ -361,16 +361,16 @@ static int compare_shards(struct arrays *arrays)
 
 	for (uint32_t i = 0; i < fields->count; i++)
 		if (!has_array(arrays, &fields->list[i]))
-			return from_damaged(arrays->scan, 0, "no array '%s', as is in a file "
-					    "before it (--arrays takes some)",
+			return from_damaged(arrays->scan, 0, "no array '%s', which a file before "
+					    "it has (--arrays takes some)",
 					    fields->list[i].field.name);
 	for (uint32_t i = 0; fields->count && i < arrays->count; i++) {
 		const char *name = arrays->list[i].name;
 
 		if (!field_of(arrays, i) &&
 		    row_role(arrays->scan->from, name, strlen(name)) != ROW_KEY)
-			return from_damaged(arrays->scan, 0, "an array '%s', as is in no file "
-					    "before it (--arrays takes some)", name);
+			return from_damaged(arrays->scan, 0, "an array '%s', which no file before "
+					    "it has (--arrays takes some)", name);
 	}
 	return 0;
 }

@@ -196,9 +196,9 @@ END
 }
 npz
 built "$tmp/xt.npz" "$tmp/x.npz"
-wrong "x.npz' at byte 0: no array 't', as is in a file before it" ".npz: an array less"
+wrong "x.npz' at byte 0: no array 't', which a file before it has" ".npz: an array less"
 built "$tmp/x.npz" "$tmp/xt.npz"
-wrong "xt.npz' at byte 0: an array 't', as is in no file before it" ".npz: an array more"
+wrong "xt.npz' at byte 0: an array 't', which no file before it has" ".npz: an array more"
 built --on-error=skip "$tmp/xt.npz" "$tmp/x.npz"
 is "0 2 1" "$status $(field "$out" .samples) $(field "$out" .skipped.unreadable.count)" \
 	".npz: --on-error=skip leaves the file out"
