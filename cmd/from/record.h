@@ -143,11 +143,17 @@ int record_class(struct record_fields *fields, uint32_t field, const char *text,
 enum record_class_is { RECORD_CLASS_IS_NAME, RECORD_CLASS_IS_NUMBER, RECORD_CLASS_IS_BLANK };
 enum record_class_is record_class_is(const char *name);
 
+/* Names that samples have get the numbers of a sorted list. Return: 0; -ENOMEM. */
+int record_sort_names(struct record_field *field);
+void record_names_release(struct record_field *field);
+
 /* "a number", "text": what the family of that field is. */
 const char *record_family_words(enum record_family family);
 
 /* Is there a value of the field yet? */
 bool record_has(const struct record *record, uint32_t field);
+/* A sample has that value of the field: what follows for its type? */
+void record_see(struct record_field *field, const struct record_value *value, uint64_t origin);
 /* Append it to the index. Return: 0; errors of the store. */
 int record_append(struct store *index, const struct record *record, const char *key,
 		  size_t key_size, uint64_t origin);
