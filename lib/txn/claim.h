@@ -99,6 +99,9 @@ int stele_claim_finish(struct stele_claim *claim);
  */
 void stele_claim_drop(struct stele_claim *claim, bool failed);
 
+/* Asked by open, and again by take. Return: 0; -EBUSY (logged); errno of the mappings. */
+int stele_claim_check_mapped(const struct stele_claim *claim);
+
 /* ---- claim_describe.c: what an image holds, in words --------------------------- */
 
 /* What would be lost with it: "snapshots 'v1', 'v2', and 'v0', deleted, that can be undeleted". */
