@@ -146,7 +146,8 @@ class Loader(_stele.Loader, Generic[T]):
 
     The order is a function of seed and epoch alone, with O(1) memory. A step covers
     world_size * batch_size positions of it; so a state taken by 8 ranks can be loaded by
-    6, at any batch size, and each sample of the epoch comes exactly once.
+    6, at any batch size, and each sample of the epoch comes exactly once, before those that
+    fill the last step (batch.padded).
 
     Iterating begins the next epoch, or goes on where a state that was just loaded says. A
     Loader has one place, and serves the iteration that began last: an earlier one, going on
