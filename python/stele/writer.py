@@ -397,7 +397,9 @@ class Writer(_stele.Writer):
             error.add_note(whole)
 
     def __del__(self) -> None:
-        if (self._samples or self._deleted) and not self._dry_run and self._is_open():
+        lost = (self._samples or self._deleted) and not self._dry_run and self._is_open()
+        self.close()  # now: who records the warning keeps its source
+        if lost:
             some = "1 sample" if self._samples == 1 else f"{self._samples} samples"
             warnings.warn(
                 f"a Writer of '{self._path}@{self._snapshot}' was never committed: what was put "

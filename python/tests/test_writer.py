@@ -709,6 +709,16 @@ class Versions(Case):
                 gc.collect()
         self.assertEqual(digest(self.target), self.before)
 
+    def test_a_warning_holds_no_target(self):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            stele.Writer(self.target + "@v2", progress=False).put("d", b"4")
+            gc.collect()
+            self.assertEqual(len(given), 1)
+            with stele.Writer(self.target + "@v2", progress=False) as writer:
+                writer.put("d", b"4")
+        self.assertEqual(set(self.contents("v2")), set("abcd"))
+
     def test_nothing_is_lost(self):
         def put(name):
             writer = stele.Writer(f"{self.target}-{name}", progress=False)
