@@ -29,7 +29,7 @@ from .command import DAMAGED, FAILED, USAGE, Command
 from .dataset import Dataset, Field, Target
 from .errors import Error, ExistsError
 from .options import positive
-from .rows import dataset
+from .rows import check_names, dataset
 
 try:
     import pyarrow
@@ -138,8 +138,7 @@ class _Rows:
     def __init__(self, data: Dataset) -> None:
         self.data = data
         self.names = list(data.fields)
-        if "key" in self.names:
-            raise ValueError("field 'key' has the name of the column of keys")
+        check_names(data)
         columns = [_column(field) for field in data.fields.values()]
         self.converts = [convert for _, convert in columns]
         key = pyarrow.field("key", pyarrow.string(), nullable=False)

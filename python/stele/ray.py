@@ -16,7 +16,7 @@ from ray.data.block import BlockMetadata
 from ray.data.extensions import ArrowTensorArray, ArrowVariableShapedTensorArray
 
 from .dataset import Dataset, Field, Target
-from .rows import Row, dataset, ranges
+from .rows import Row, check_names, dataset, ranges
 
 _BLOCK = 256  # rows
 
@@ -49,6 +49,7 @@ class Source(Datasource):
     def __init__(self, source: Target | Dataset) -> None:
         super().__init__()
         self._data = dataset(source)
+        check_names(self._data)
 
     def get_name(self) -> str:
         return "Stele"

@@ -16,6 +16,12 @@ def dataset(source: Target | Dataset) -> Dataset:
     return source if isinstance(source, Dataset) else open_target(source)
 
 
+def check_names(data: Dataset) -> None:
+    """ValueError: a field would hide the keys."""
+    if "key" in data.fields:
+        raise ValueError("field 'key' has the name of the column of keys")
+
+
 def _array(value: Any) -> Any:
     import numpy  # which bytes do without
 
@@ -29,6 +35,7 @@ class Row:
     """
 
     def __init__(self, data: Dataset, *, arrays: bool = False) -> None:
+        check_names(data)
         self.kinds = {name: field.type for name, field in data.fields.items()}
         self.bytes = _array if arrays else bytes
 

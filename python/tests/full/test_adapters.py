@@ -63,6 +63,20 @@ class Adapters(unittest.TestCase):
                 numpy.testing.assert_array_equal(numpy.asarray(got, wanted.dtype), wanted)
                 self.assertEqual(numpy.asarray(got).shape, wanted.shape)
 
+    def test_a_field_like_keys(self):
+        import stele.grain
+        import stele.huggingface
+        import stele.ray
+
+        target = str(pictures.DIRECTORY / "field-key.stele")
+        with stele.Writer(target, {"key": str}, force=True) as writer:
+            writer.put("a", {"key": "b"})
+        for rows in stele.grain.Source, stele.huggingface.iterable, stele.ray.Source:
+            with self.assertRaisesRegex(ValueError, "^field 'key' has the name of the column of keys$"):
+                rows(target)
+        kept = stele.huggingface.iterable(target, transform=lambda s: {"name": s.key, "key": s["key"]})
+        self.assertEqual(list(kept), [{"name": "a", "key": "b"}])
+
     def test_integers(self):
         """NumPy has two types of 64 bits, and PyTorch knows one."""
         with stele.Writer(str(pictures.DIRECTORY / "ints.stele"), None, force=True) as writer:
