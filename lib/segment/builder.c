@@ -275,8 +275,9 @@ int stele_builder_lost(struct stele_builder *builder, const char *key,
 				   error);
 		return 0;
 	}
-	stele_log_error(&builder->log, "cannot %s source '%s': %s",
-			!breaks && (error == -EBADMSG || error == -EUCLEAN) ? "verify" : "read",
+	stele_log_error(&builder->log, "cannot %s '%s': %s",
+			!breaks && (error == -EBADMSG || error == -EUCLEAN) ? "verify sample" :
+									      "read source",
 			stele_source_quote(key, key_size, text),
 			breaks			 ? why :
 			is_format_error(error) ? stele_strerror(error) :

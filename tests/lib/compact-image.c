@@ -226,7 +226,7 @@ static void test_damaged(void)
 	stele_dataset_close(ds);
 	bytes[extent.offset] ^= 1;
 	is_int(-EBADMSG, compact(&run, dev), "a damaged sample");
-	ok(test_log_has(&messages, "cannot verify source"), "is named");
+	ok(test_log_has(&messages, "cannot verify sample"), "is named");
 	check_old(dev, digest, "a damaged sample");
 	stele_extents_release(&run.used);
 	stele_device_close(dev);
