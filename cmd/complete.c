@@ -141,21 +141,23 @@ static void offer_value(const char *word, void *user)
 static bool offer_words(const char *command, struct value *value)
 {
 	static const struct {
-		const char *command, *option, *words[4];
+		const char *command, *option; /* NULL: all that have it and come behind */
+		const char *words[5];
 	} known[] = {
-		{"append", "--on-error=", {"fail", "skip"}},
-		{"append", "--order=", {"size", "source"}},
+		{NULL, "--backend=", {"threads", "uring"}},
+		{NULL, "--granule=", {"16", "64", "512", "4096"}},
+		{NULL, "--label-from=", {"auto", "none", "parent"}},
+		{NULL, "--on-error=", {"fail", "skip"}},
 		{"bench", "--order=", {"random", "windowed", "sequential"}},
-		{"build", "--on-error=", {"fail", "skip"}},
-		{"build", "--order=", {"size", "source"}},
-		{"compact", "--order=", {"size", "source"}},
+		{NULL, "--order=", {"size", "source"}},
+		{NULL, "--verify=", {"crc", "digest", "none"}},
 		{"map", "--via=", {"auto", "krbd", "librbd"}},
 		{"mount", "--via=", {"auto", "erofs", "fuse"}},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		if (strcmp(value->option, known[i].option) != 0 ||
-		    strcmp(command, known[i].command) != 0)
+		    (known[i].command && strcmp(command, known[i].command) != 0))
 			continue;
 		for (const char *const *w = known[i].words; *w; w++)
 			offer_value(*w, value);
