@@ -284,14 +284,16 @@ static int pass_slot(struct stele_copy_worker *w,
 					      STELE_COPY_UNIT_SIZE;
 
 		end = base + size < p.next ? base + size : p.next;
-		ret = stele_copy_transfer(w, side, STELE_OP_READ, w->buffer,
-					  base, size);
+		ret = atomic_load(w->stop) ? -ECANCELED :
+			      stele_copy_transfer(w, side, STELE_OP_READ, w->buffer, base, size);
 		if (ret == 0)
 			pass_bytes(w, &p, base, size);
-		if (ret == 0 && side->is_source && !p.check.error)
+		if (ret == 0 && side->is_source && !p.check.error) {
 			ret = put(w, w->buffer, at, end);
-		else if (ret == 0)
+			atomic_fetch_add(&w->passed, end - at);
+		} else if (ret == 0) {
 			keep_ends(w, unit, base, size);
+		}
 	}
 	if (ret < 0)
 		return ret;

@@ -29,6 +29,8 @@ struct stele_copy_worker {
 	struct stele_segment_copy *copy;
 	struct stele_edges *edges;
 	atomic_bool *failed; /* of all workers, one says why */
+	const atomic_bool *stop; /* looked at within large samples, too */
+	_Atomic uint64_t passed; /* bytes of large samples of the unit at hand that were sent */
 	struct stele_copy_side from, to;
 	uint64_t unit; /* at hand; UINT64_MAX: none; under the lock */
 	uint64_t damaged; /* number of the last sample that was, on the target */
@@ -62,7 +64,7 @@ int stele_copy_complain(const struct stele_copy_worker *w,
 			uint64_t offset, const char *what, const char *why);
 
 /*
- * Is this unit whole on the target? Return: 1; 0; errno of the device. Of a
+ * Is this unit whole on the target? Return: 1; 0; -ECANCELED (*stop); errno of the device. Of a
  * unit of slots that is, its part of shared blocks is settled.
  */
 int stele_copy_find_slots(struct stele_copy_worker *w,
@@ -71,7 +73,7 @@ int stele_copy_find_blocks(struct stele_copy_worker *w,
 			   const struct stele_copy_unit *unit);
 int stele_copy_find_zeros(struct stele_copy_worker *w,
 			  const struct stele_copy_unit *unit);
-/* Send it. Return: 0; -EBADMSG, -EUCLEAN (logged); errno. */
+/* Send it. Return: 0; -EBADMSG, -EUCLEAN (logged); -ECANCELED (*stop); errno. */
 int stele_copy_send_slots(struct stele_copy_worker *w,
 			  const struct stele_copy_unit *unit);
 int stele_copy_send_blocks(struct stele_copy_worker *w,

@@ -21,10 +21,19 @@ struct gang {
 	unsigned int worker_count;
 	uint64_t first_missing; /* unit that is not whole there; UINT64_MAX */
 	int error;		/* the first one: all stop */
+	atomic_bool stop;	/* there is one */
 	atomic_bool failed;	/* that was said */
 	pthread_mutex_t lock;
 	pthread_cond_t done; /* a unit */
 };
+
+/* Under the lock. */
+static void stop(struct gang *gang, int error)
+{
+	if (!gang->error)
+		gang->error = error;
+	atomic_store(&gang->stop, true);
+}
 
 /* ---- units ----------------------------------------------------------------- */
 
@@ -64,12 +73,13 @@ static void unit_done(struct gang *gang, struct stele_copy_worker *w,
 {
 	pthread_mutex_lock(&gang->lock);
 	w->unit = UINT64_MAX;
+	atomic_store(&w->passed, 0);
 	if (ret > 0)
 		gang->copy->resumed_size += unit->size;
 	else if (ret == 0)
 		gang->copy->sent_size += unit->size;
-	else if (!gang->error)
-		gang->error = ret;
+	else
+		stop(gang, ret);
 	if (ret >= 0)
 		gang->copy->sample_count += unit->count;
 	pthread_cond_broadcast(&gang->done);
@@ -134,8 +144,7 @@ static int work(void *user, unsigned int index)
 
 	if (ret < 0) {
 		pthread_mutex_lock(&gang->lock);
-		if (!gang->error)
-			gang->error = ret;
+		stop(gang, ret);
 		pthread_mutex_unlock(&gang->lock);
 	}
 	while (ret >= 0 && take_unit(gang, w, &unit, &look)) {
@@ -159,12 +168,13 @@ static void tick(void *user)
 	pthread_mutex_lock(&gang->lock);
 	bytes = copy->sent_size + copy->resumed_size;
 	samples = copy->sample_count;
+	for (unsigned int i = 0; i < gang->worker_count; i++)
+		bytes += atomic_load(&gang->workers[i].passed);
 	pthread_mutex_unlock(&gang->lock);
 	if (!copy->progress || !copy->progress(copy->progress_user, bytes, samples))
 		return;
 	pthread_mutex_lock(&gang->lock);
-	if (!gang->error)
-		gang->error = -ECANCELED;
+	stop(gang, -ECANCELED);
 	pthread_cond_broadcast(&gang->done);
 	pthread_mutex_unlock(&gang->lock);
 }
@@ -183,6 +193,7 @@ static int run(struct gang *gang)
 			.copy = copy,
 			.edges = &gang->edges,
 			.failed = &gang->failed,
+			.stop = &gang->stop,
 			.from = {.dev = copy->image->dev, .is_source = true,
 				 .base = copy->segment->descriptor.offset},
 			.to = {.dev = copy->to, .base = copy->to_offset},
