@@ -45,6 +45,13 @@ int stele_section_examine(const struct stele_image *image,
 			  const struct stele_section *section, uint64_t index,
 			  uint64_t count, const struct stele_disk_block *blocks);
 
+/*
+ * Have all samples of the segment, deleted ones too, that value of an i64 field?
+ * Return: 1; 0; -EUCLEAN (it has no such column); -ENOMEM; errors of stele_section_read().
+ */
+int stele_column_is(const struct stele_image *image, const struct stele_segment *segment,
+		    uint32_t field, int64_t value);
+
 /* False: its filter says that the segment has no such key, without a read. */
 bool stele_segment_may_have(const struct stele_image *image,
 			    const struct stele_segment *segment, uint64_t hash);

@@ -93,7 +93,7 @@ static int compare_with_base(struct stele_append *append,
 	append->base = (struct stele_base){onto->txn->image, &onto->snapshot};
 	append->plan.table.since = settled_since(append, onto);
 	ret = stele_plan_scan(&append->plan, append->builder, append->source,
-			      &onto->snapshot);
+			      &append->base);
 	append->source_count = append->plan.table.count;
 	if (!ret)
 		ret = stele_compare(&append->comparison, append->builder,

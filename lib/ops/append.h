@@ -10,7 +10,7 @@
 #define STELE_OPS_APPEND_H
 
 #include "lib/ops/compare.h"
-#include "lib/segment/base.h"
+#include "lib/image/base.h"
 #include "lib/segment/plan_write.h"
 #include "lib/source/source.h"
 #include "lib/txn/addition.h"

@@ -9,7 +9,7 @@
 #ifndef STELE_OPS_CANDIDATES_H
 #define STELE_OPS_CANDIDATES_H
 
-#include "lib/segment/base.h"
+#include "lib/image/base.h"
 #include "lib/segment/plan.h"
 
 struct stele_candidate {

@@ -11,7 +11,7 @@
 #ifndef STELE_OPS_COMPARE_H
 #define STELE_OPS_COMPARE_H
 
-#include "lib/segment/base.h"
+#include "lib/image/base.h"
 #include "lib/segment/plan.h"
 
 /* Numbers of one segment that the new snapshot leaves out, in any order. */

@@ -86,7 +86,7 @@ static int txn_schema(struct stele_txn *txn, const struct stele_schema *given,
 	struct stele_schema schema = {0};
 	struct stele_build_opts opts;
 	struct stele_spool *spool;
-	const struct stele_snapshot *base;
+	struct stele_base base;
 	const char *directory;
 	bool keeps;
 	int ret = take_options(txn, given_opts, &opts, &directory, &keeps);
@@ -107,12 +107,8 @@ static int txn_schema(struct stele_txn *txn, const struct stele_schema *given,
 		ret = stele_addition_load(txn->work);
 	if (ret < 0)
 		return ret;
-	base = &txn->work->snapshot;
-	ret = stele_spool_new(&schema,
-			      base->segment_count ?
-				      &base->segments[base->segment_count - 1] :
-				      NULL,
-			      opts.memory_size / 2, directory, &txn->log, &spool);
+	base = (struct stele_base){txn->work->txn->image, &txn->work->snapshot};
+	ret = stele_spool_new(&schema, &base, opts.memory_size / 2, directory, &txn->log, &spool);
 	if (ret < 0)
 		return ret;
 	spool->source.keeps = keeps;

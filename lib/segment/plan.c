@@ -190,7 +190,7 @@ static uint32_t count_classes(const struct stele_fields *fields)
 
 int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
 		    const struct stele_source *source,
-		    const struct stele_snapshot *base)
+		    const struct stele_base *base)
 {
 	struct timespec begin;
 	int ret;
@@ -201,14 +201,8 @@ int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
 		ret = scan(plan, builder, source);
 	if (!ret)
 		ret = sort_table(plan, builder, source);
-	/* The last segment of a snapshot has all names. */
 	if (!ret)
-		ret = stele_fields_take(
-			&plan->fields, source,
-			base && base->segment_count ?
-				&base->segments[base->segment_count - 1] :
-				NULL,
-			&builder->log);
+		ret = stele_fields_take(&plan->fields, source, base, &builder->log);
 	if (!ret)
 		builder->report->class_count = count_classes(&plan->fields);
 	plan->descriptor.field_count = plan->fields.count;

@@ -56,7 +56,7 @@ void stele_plan_init(struct stele_plan *plan,
  */
 int stele_plan_scan(struct stele_plan *plan, struct stele_builder *builder,
 		    const struct stele_source *source,
-		    const struct stele_snapshot *base);
+		    const struct stele_base *base);
 /*
  * Lay out what is in the table. Fills the report.
  * Return: 0; -ECANCELED; -EFBIG; -EOVERFLOW (too many runs); -ENOSPC and the

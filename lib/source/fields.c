@@ -13,10 +13,12 @@
 #include "format/field.h"
 #include "format/sections.h"
 #include "lib/base/options.h"
+#include "lib/image/section.h"
 
 struct taking {
 	struct stele_fields *fields;
-	const struct stele_segment *base;
+	const struct stele_base *all; /* NULL: none */
+	const struct stele_segment *base; /* the last of these, which has all names; NULL: none */
 	const struct stele_log *log;
 };
 
@@ -167,6 +169,17 @@ static int join_names(struct taking *t, struct stele_class_names *names,
 	return ret;
 }
 
+/* Return: 1; 0; errors of stele_column_is(). */
+static int has_numbers(const struct taking *t, uint32_t index)
+{
+	const struct stele_snapshot *snapshot = t->all->snapshot;
+	int ret = 1;
+
+	for (uint32_t i = 0; i < snapshot->segment_count && ret > 0; i++)
+		ret = stele_column_is(t->all->image, &snapshot->segments[i], index, STELE_NO_CLASS);
+	return ret < 0 ? ret : !ret;
+}
+
 static int take_names(struct taking *t, uint32_t index,
 		      const struct stele_field *field)
 {
@@ -175,11 +188,14 @@ static int take_names(struct taking *t, uint32_t index,
 						    NULL;
 	const size_t most = (known ? known->count : 0) +
 			    (size_t)field->name_count;
-	int ret = 0;
+	int ret;
 
 	if (!most)
 		return 0;
-	if (known && !known->count) {
+	ret = known && !known->count ? has_numbers(t, index) : 0;
+	if (ret < 0)
+		return ret;
+	if (ret) {
 		stele_log_error(t->log, "field '%s' has numbers in the snapshot, and class names "
 				"in the source: they would mean something else", field->name);
 		return -EOPNOTSUPP;
@@ -321,10 +337,14 @@ static int ask(struct taking *t, const struct stele_source *source)
 
 int stele_fields_take(struct stele_fields *fields,
 		      const struct stele_source *source,
-		      const struct stele_segment *base,
+		      const struct stele_base *base,
 		      const struct stele_log *log)
 {
-	struct taking t = {.fields = fields, .base = base, .log = log};
+	const struct stele_snapshot *snapshot = base ? base->snapshot : NULL;
+	struct taking t = {.fields = fields, .all = base, .log = log};
+
+	if (snapshot && snapshot->segment_count)
+		t.base = &snapshot->segments[snapshot->segment_count - 1];
 
 	memset(fields, 0, sizeof(*fields));
 	return ask(&t, source);

@@ -4,13 +4,15 @@
  *
  * A source that is appended must have the fields of its base. Names of classes
  * may differ: those of the base keep their values, new ones come behind them in
- * the order of the source, and what the source says is translated by name.
+ * the order of the source, and what the source says is translated by name. Where the
+ * base has none, its values are numbers, unless all are STELE_NO_CLASS.
  *
  * Names are the source's and the base's; both must outlive this.
  */
 #ifndef STELE_SOURCE_FIELDS_H
 #define STELE_SOURCE_FIELDS_H
 
+#include "lib/image/base.h"
 #include "lib/source/source.h"
 
 /* Of the values 0, 1, ... of an i64 field. */
@@ -30,13 +32,13 @@ struct stele_fields {
 };
 
 /*
- * After the scan. `base`: the last segment of what is appended to, or NULL.
+ * After the scan. `base`: what is appended to, or NULL.
  * Release in any case. Return: 0; -EINVAL, -EOPNOTSUPP, -EOVERFLOW (names)
- * (logged); -ENOMEM; what the source returned.
+ * (logged); -ENOMEM; what the source returned; errors of stele_column_is().
  */
 int stele_fields_take(struct stele_fields *fields,
 		      const struct stele_source *source,
-		      const struct stele_segment *base,
+		      const struct stele_base *base,
 		      const struct stele_log *log);
 /* Idempotent on a zeroed struct. */
 void stele_fields_release(struct stele_fields *fields);

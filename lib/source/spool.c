@@ -538,7 +538,7 @@ static int copy_schema(struct stele_spool *spool, const struct stele_schema *sch
 }
 
 static int take_schema(struct stele_spool *spool, const struct stele_schema *schema,
-		       const struct stele_segment *base)
+		       const struct stele_base *base)
 {
 	int ret;
 
@@ -553,7 +553,7 @@ static int take_schema(struct stele_spool *spool, const struct stele_schema *sch
 }
 
 int stele_spool_new(const struct stele_schema *schema,
-		    const struct stele_segment *base, uint64_t memory,
+		    const struct stele_base *base, uint64_t memory,
 		    const char *directory, const struct stele_log *log,
 		    struct stele_spool **out)
 {

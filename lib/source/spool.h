@@ -35,7 +35,7 @@ struct stele_spool {
  * `memory`: bytes, not 0. Return: 0; -ENOMEM; errors of stele_fields_take().
  */
 int stele_spool_new(const struct stele_schema *schema,
-		    const struct stele_segment *base, uint64_t memory,
+		    const struct stele_base *base, uint64_t memory,
 		    const char *directory, const struct stele_log *log,
 		    struct stele_spool **out);
 /*

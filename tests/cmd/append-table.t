@@ -42,6 +42,19 @@ csv n3.csv key,label k3,7
 must stele append -q n3.csv n@v2
 is "k3 label=7" "$(stele ls -F n@v2 | tail -n 1)" "numbers behind numbers have no names"
 
+csv u1.csv key,label k0, k1,
+csv u2.csv key,label k2,
+csv u3.csv key,label k3,cat k4,7
+must stele build -q u1.csv u
+must stele append -q u2.csv u@v2
+must stele append -q u3.csv u@v3
+is "k0=- k1=- k2=- k3=cat k4=7" "$(labels u@v3)" "no class is no number: names may come later"
+csv u4.csv key,label k2,0
+must stele build -q --force u1.csv u
+must stele append -q u4.csv u@v2
+refused "field 'label' has numbers in the snapshot, and class names in the source: $names" \
+	"'stele build'" "but not behind a number in any segment" append u3.csv u@v3
+
 csv c1.csv key,label k0,cat k1,10 k2,dog
 csv c2.csv key,label k3,10 k4,0 k5,
 must stele build -q c1.csv c

@@ -118,6 +118,13 @@ done
 
 # ---- append ----
 
+tree 1 2
+built --label-from=1
+mkdir -p "$tmp/src/cat"
+echo 3 >"$tmp/src/cat/3"
+run stele append --label-from=1 "$tmp/src" "$image@v2"
+is "0 1:label=-1 2:label=-1 cat/3:label=0" "$status $(seen @v2)" "append: the first class of all"
+
 tree train/cat/1 x y
 printf 'path,split\n%s,1\n' "$tmp/src/x" >"$tmp/list.csv"
 must stele build --force --from=manifest "$tmp/list.csv" "$image" >/dev/null

@@ -2,8 +2,8 @@
 /*
  * base.h - the snapshot that a new one is made from
  */
-#ifndef STELE_SEGMENT_BASE_H
-#define STELE_SEGMENT_BASE_H
+#ifndef STELE_IMAGE_BASE_H
+#define STELE_IMAGE_BASE_H
 
 #include "lib/image/snapshot.h"
 
