@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define INPUT_SIZE ((size_t)128 << 10)
+#define MAGIC	   0x1f /* first byte of a member */
 
 struct gunzip {
 	gunzip_read_fn read;
@@ -22,7 +23,7 @@ struct gunzip {
 
 bool gunzip_detect(const uint8_t *data, size_t size)
 {
-	return size >= 3 && data[0] == 0x1f && data[1] == 0x8b && data[2] == 8;
+	return size >= 3 && data[0] == MAGIC && data[1] == 0x8b && data[2] == 8;
 }
 
 static void begin_member(struct gunzip *gunzip)
@@ -97,6 +98,10 @@ static int next_member(struct gunzip *gunzip)
 			break;
 		state->next_in++;
 		state->avail_in--;
+	}
+	if (*state->next_in != MAGIC) {
+		gunzip->error = -EBADMSG;
+		return (int)wrong(gunzip, "other bytes behind gzip data");
 	}
 	begin_member(gunzip);
 	return 1;

@@ -47,6 +47,13 @@ digest=$(stele info --json "$image" | jq -r .snapshot.digest)
 built "$tmp/records.tfrecord"
 is "0 $digest" "$status $(stele info --json "$image" | jq -r .snapshot.digest)" \
 	"the same from gzip" || diag "$err"
+printf 'junk' >>"$tmp/records.tfrecord"
+built "$tmp/records.tfrecord"
+is 1 "$status" "bytes behind gzip data: refused"
+contains "$err" "decompressed: other bytes behind gzip data" "and called that"
+built --on-error=skip "$tmp/records.tfrecord"
+is "0 $digest" "$status $(stele info --json "$image" | jq -r .snapshot.digest)" \
+	"or left out" || diag "$err"
 built - < <(cat "$fixture")
 is "0 stdin/0000000000" "$status $(stele ls "$image" | head -n 1)" "a pipe" || diag "$err"
 cp "$fixture" "$tmp/more.tfrecord"
