@@ -279,14 +279,20 @@ static int find_id(const struct stele_query *query, uint32_t count, uint32_t *co
 	return -ENOENT;
 }
 
-static int id_row(struct stele_query *query, uint32_t column)
+/* Another number would be that of another sample. */
+static int id_row(struct stele_query *query, uint32_t column, uint64_t row)
 {
 	struct stele_query_value value;
 	int error = stele_query_value(query, column, &value);
 
-	if (!error)
-		printf("%" PRIi64 "\n", value.i64);
-	return error;
+	if (error)
+		return error;
+	if (value.type != STELE_QUERY_I64 || value.i64 < 0) {
+		cmd_message("'id' of row %" PRIu64 " is none: ids are integers from 0 on", row);
+		return -ENOENT;
+	}
+	printf("%" PRIi64 "\n", value.i64);
+	return 0;
 }
 
 int print_rows(struct stele_query *query, enum print_format format, uint64_t *rows)
@@ -305,7 +311,7 @@ int print_rows(struct stele_query *query, enum print_format format, uint64_t *ro
 	while (!error && !ferror(stdout) && (got = stele_query_next(query)) > 0) {
 		++*rows;
 		if (format == PRINT_IDS)
-			error = id_row(query, id);
+			error = id_row(query, id, *rows);
 		else
 			error = (format == PRINT_CSV ? csv_row : json_row)(query, count);
 	}

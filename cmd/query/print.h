@@ -20,8 +20,8 @@ enum print_format {
 };
 
 /*
- * All rows; *rows: how many. Return: 0; negative errno of the query; -ENOENT (no column `id`;
- * said).
+ * All rows; *rows: how many. Return: 0; negative errno of the query; -ENOENT (no column `id`, or
+ * what is no id in it; said).
  */
 int print_rows(struct stele_query *query, enum print_format format, uint64_t *rows);
 

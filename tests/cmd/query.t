@@ -280,6 +280,11 @@ ok "and nothing is made" test ! -e other.db
 run stele query --ids small 'SELECT key FROM samples'
 is 2 "$status" "--ids without a column id"
 ok "says so" grep -q "the result has no column 'id'" <<<"$err"
+for id in NULL "'7'" 40.5 -1; do
+	run stele query --ids small "SELECT $id AS id FROM samples"
+	is "2  stele: 'id' of row 1 is none: ids are integers from 0 on" "$status $out $err" \
+		"--ids of $id"
+done
 run stele query --ids --csv small 'SELECT id FROM samples'
 is 2 "$status" "two formats"
 run stele query small
