@@ -89,9 +89,9 @@ const char *parse_count(const char *text, uint32_t max, uint32_t *out)
 /* Return: whether there were digits, with or without a fraction. */
 static bool decimal(const char *text, double *out)
 {
-	uint64_t whole, digit;
+	uint64_t whole = 0, digit;
 	double fraction = 0, scale = 1;
-	const char *end = digits(text, &whole);
+	const char *end = *text == '.' ? text : digits(text, &whole);
 
 	if (!end || whole > DECIMAL_MAX)
 		return false;
@@ -153,7 +153,7 @@ const char *parse_size(const char *text, uint64_t min, uint64_t max,
 	char least[32], most[32];
 	uint64_t size;
 
-	if (!bytes(text, &size) || !size || size < min || size > max)
+	if (!bytes(text, &size) || size < min || size > max)
 		return wanted("a size from %s to %s, e.g. 64M or 1GiB",
 			      as_size(least, min), as_size(most, max));
 	*out = size;

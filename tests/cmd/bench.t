@@ -98,7 +98,7 @@ ok "--interval: of figures" jq -es \
 bench --rate=1000 --arrivals=fixed --samples=50 "$tmp/image"
 is "0 50" "$status $(jq .samples <<<"$out")" "--rate: all samples" || diag "$err"
 holds "--rate: not before they are due" '.seconds >= 0.049'
-bench --rate=10000000 --arrivals=fixed --time=0.1 "$tmp/image"
+bench --rate=10000000 --arrivals=fixed --time=.1 "$tmp/image"
 holds "--rate: too high, and none is forgotten" \
 	'.samples + .unstarted >= 1000000 and .latency_ns.max >= 1000000'
 # All are due within 2 ms, and come one by one: the last has waited for all others.

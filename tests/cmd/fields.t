@@ -64,6 +64,8 @@ is "1 30.5" "$status $out" "cat -F: others are written"
 for verify in crc none digest; do
 	is "PEPG" "$(stele cat --verify=$verify --offset=1 --size=2 "$t" rex tom)" \
 		"cat --offset --size: $verify"
+	is "$(stele cat "$t" rex | head -c 2)" \
+		"$(stele cat --verify=$verify --offset=0 --size=2 "$t" rex)" "from 0 on: $verify"
 	is "E" "$(stele cat --verify=$verify --offset=2 --size=1K "$t" rex | head -c 1)" \
 		"cat: up to the end: $verify"
 done
