@@ -12,8 +12,9 @@ _stele() {
 	cur=${words[-1]}
 	COMPREPLY=()
 	mapfile -t replies < <(stele __complete "${words[@]:1}" 2>/dev/null)
-	# readline replaces only what follows the last of these characters
+	# readline replaces only what follows the last of these characters, with '@' itself
 	[ -n "$breaks" ] && prefix=${cur%"${cur##*["$breaks"]}"}
+	prefix=${prefix%@}
 	for i in "${replies[@]}"; do
 		if [ "$i" = :files ]; then
 			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "${cur#*=}")

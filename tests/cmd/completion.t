@@ -52,12 +52,12 @@ completes "off on" "stele posix "
 completes "pets" "stele info pe"
 completes "photos" "stele build ph"
 completes "pets" "stele unmap "
-completes "v1 v2" "stele info image@"
-completes "v2" "stele snapshot delete image@v2"
+completes "@v1 @v2" "stele info image@"
+completes "@v2" "stele snapshot delete image@v2"
 must stele snapshot create image@gone
 must stele snapshot delete image@gone
-completes "gone" "stele snapshot undelete image@"
-completes "v1" "stele ls pets@v1"
+completes "@gone" "stele snapshot undelete image@"
+completes "@v1" "stele ls pets@v1"
 completes "" "stele ls none@"
 completes "README train/ val/" "stele cat image@v1 "
 completes "train/cats/" "stele cat image@v1 train/"
@@ -70,6 +70,39 @@ completes "image" "stele export --prefix=im"
 # shellcheck disable=SC2016 # of that bash
 is "complete -F _stele stele" "$(bash --norc -c '. "$1"; complete -p stele' bash \
 	"$completion/stele.bash")" "bash: is registered"
+
+# What readline makes of it, with '@' as a break between words, as by default, and without.
+typed() { # OPTION KEYS: the line, once they were typed
+	TERM=dumb python3 - "$completion/stele.bash" "$@" <<-'END'
+		import os, pty, sys
+		pid, fd = pty.fork()
+		if not pid:
+		    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+		seen = b""
+		def until(what):
+		    global seen
+		    while what not in seen:
+		        seen += os.read(fd, 4096)
+		def send(text):
+		    os.write(fd, text.encode())
+		file, option, keys = sys.argv[1:]
+		send(f"shopt {option} hostcomplete; . {file}; PS1=re''ady:\n")
+		until(b"ready:")
+		send(keys + "\t\x01echo 'line:\x05'\n")
+		until(b"\nline:")
+		send("exit\n")
+		try:
+		    while True:
+		        seen += os.read(fd, 4096) or sys.exit(1)
+		except OSError:
+		    pass
+		print(seen.decode().split("\nline:")[1].split("\r")[0])
+	END
+}
+for option in -s -u; do
+	is "stele snapshot undelete image@gone " \
+		"$(typed $option "stele snapshot undelete image@g")" "typed: shopt $option"
+done
 
 # All options of all commands that have help, and that are taken.
 for command in $(stele __complete '' | grep -vE '^(-|help$)'); do
