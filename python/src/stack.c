@@ -115,7 +115,7 @@ static PyObject *stack(struct py_block *block, PyObject *field, uint32_t index,
 		return py_raise(err, NULL);
 	return PyErr_Format(PyExc_ValueError,
 			    "cannot stack field %R: samples %zd and 0 of the batch "
-			    "have different shapes", field, (Py_ssize_t)at);
+			    "have different shapes or dtypes", field, (Py_ssize_t)at);
 }
 
 PyObject *py_stack(struct py_block *block, PyObject *field)

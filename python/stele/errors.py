@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno as _errno
 import os
+import re
 import sys
 import types
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -190,6 +191,9 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
 
 
 def _add_hint(error: Error) -> None:
+    path = re.search("'(.*@.*)': no such file, device or mapping", str(error.strerror))
+    if path and os.path.lexists(path[1]):
+        error.add_note(f"for that file write '{path[1]}@': the last '@' begins a snapshot")
     for number, words, hint in _HINTS:
         if number == error.errno and words in str(error.strerror):
             if hint:

@@ -423,6 +423,16 @@ class Sequence(unittest.TestCase):
             self.assertEqual(ds.stats()["samples"], 0)
             self.assertEqual(bytes(pickle.loads(pickle.dumps(ds))[5]), bytes(view))
 
+    def test_a_file_with_an_at_sign(self):
+        path = images.DIRECTORY / "run@3.stele"
+        path.unlink(missing_ok=True)
+        path.symlink_to(images.plain())
+        with self.assertRaises(stele.NotFound) as caught:
+            stele.open(path)
+        (note,) = caught.exception.__notes__
+        self.assertEqual(note, f"for that file write '{path}@': the last '@' begins a snapshot")
+        self.assertEqual(len(stele.open(f"{path}@")), len(stele.open(images.plain())))
+
     def test_open_errors(self):
         for target, kind, number in (
             (images.DIRECTORY / "none", stele.NotFound, errno.ENOENT),
@@ -638,7 +648,7 @@ class Fields(unittest.TestCase):
                 stacked = batch.stack(field.name).numpy()
                 self.assertEqual(stacked.tobytes(), self.ds.column(field.name).tobytes())
             elif None in field.shape:
-                with self.assertRaises(ValueError):
+                with self.assertRaisesRegex(ValueError, "have different shapes or dtypes$"):
                     batch.stack(field.name)
         with self.assertRaisesRegex(KeyError, "no field 'none': there are 'score', 'image', "):
             batch.stack("none")
