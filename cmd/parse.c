@@ -190,6 +190,8 @@ static bool parse_zone(const char *text, int64_t *seconds)
 		if (i != 3 && !isdigit((unsigned char)text[i]))
 			return false;
 	}
+	if (strncmp(text + 1, "24", 2) >= 0 || text[4] > '5')
+		return false;
 	*seconds = ((text[1] - '0') * 10 + text[2] - '0') * 3600 +
 		   ((text[4] - '0') * 10 + text[5] - '0') * 60;
 	if (text[0] == '-')
@@ -218,7 +220,8 @@ static bool seconds_of(const char *text, int64_t *out)
 		if (!end || !parse_zone(end, &zone))
 			continue;
 		*out = timegm(&tm) - zone;
-		return *out && tm.tm_mday == day; /* no February 30 */
+		/* No February 30. */
+		return *out >= 1 && *out <= PARSE_TIME_MAX && tm.tm_mday == day;
 	}
 	return false;
 }
