@@ -130,15 +130,17 @@ int stele_append_prepare(struct stele_append *append,
 	return ret;
 }
 
-int stele_append_check_any(const struct stele_append *append)
+int stele_append_check_any(const struct stele_append *append, uint64_t count)
 {
 	const struct stele_builder *builder = append->builder;
+	const bool unreadable = append->source_count ||
+				builder->report->skipped[STELE_SKIP_UNREADABLE];
 
-	if (append->source_count ||
-	    builder->opts.flags & STELE_BUILD_ALLOW_EMPTY)
+	if (count || builder->opts.flags & STELE_BUILD_ALLOW_EMPTY)
 		return 0;
 	stele_log_error(&builder->log, "the source has no samples%s",
-			builder->report->skipped[STELE_SKIP_UNREADABLE] ? " that can be read" : "");
+			unreadable ? " that can be read" : "");
+	builder->report->sample_count = 0; /* of what was planned */
 	return -ENOENT;
 }
 
@@ -271,7 +273,9 @@ static int write_segment(struct stele_append *append,
 		ret = stele_plan_write(append->builder, &append->plan,
 				       append->source, addition->txn,
 				       &append->written);
-	return ret;
+	if (ret || !append->written.void_count)
+		return ret;
+	return stele_append_check_any(append, append->source_count - append->written.void_count);
 }
 
 static int delete_old(struct stele_append *append,
@@ -426,7 +430,7 @@ int stele_append_on(struct stele_txn *txn, struct stele_builder *builder,
 	if (!ret)
 		ret = prepare_on(txn, &append, builder, source);
 	if (!ret)
-		ret = stele_append_check_any(&append);
+		ret = stele_append_check_any(&append, append.source_count);
 	if (!ret)
 		ret = check_deletions(&append);
 	if (!ret)

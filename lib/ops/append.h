@@ -57,8 +57,8 @@ int stele_append_write(struct stele_append *append,
 		       struct stele_addition *addition);
 /* Idempotent on a zeroed struct. */
 void stele_append_release(struct stele_append *append);
-/* Has the source any samples, or need it have none? Return: 0; -ENOENT (logged). */
-int stele_append_check_any(const struct stele_append *append);
+/* Are there any of the source, `count`, or need there be none? Return: 0; -ENOENT (logged). */
+int stele_append_check_any(const struct stele_append *append, uint64_t count);
 
 /* From options of an append; *base is that of theirs. Return: as stele_builder_init(). */
 int stele_append_init(struct stele_builder *builder,

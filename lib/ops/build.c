@@ -146,6 +146,8 @@ static int write_target(struct stele_append *append,
 	}
 	if (!ret && claim.ours && !stele_claim_wants_beside(&claim))
 		ret = stele_plan_probe(builder, &append->plan, append->source);
+	if (ret > 0)
+		ret = stele_append_check_any(append, 0);
 	if (!ret)
 		ret = identify(append);
 	if (!ret)
@@ -268,7 +270,7 @@ static int run(struct stele_append *append, const struct stele_source *source,
 		ret = stele_append_prepare(append, builder, source, NULL);
 	if (ret)
 		return ret;
-	ret = stele_append_check_any(append);
+	ret = stele_append_check_any(append, append->source_count);
 	if (ret)
 		return ret;
 	report->image_end = end_of(&append->plan, builder->opts.note);

@@ -10,7 +10,10 @@
 
 #include "lib/segment/plan.h"
 
-/* Return: 0; -ECANCELED; -ENOMEM; what opening a sample returned (logged). */
+/*
+ * Where samples may be skipped, one is enough. Return: 0; 1 (all would be, which is reported, and
+ * not allowed); -ECANCELED; -ENOMEM; what opening a sample returned (logged).
+ */
 int stele_plan_probe(struct stele_builder *builder,
 		     const struct stele_plan *plan,
 		     const struct stele_source *source);

@@ -91,6 +91,7 @@ fi
 must chmod 755 "$tmp"
 must chmod 777 .
 cp src/a/1 other/x
+cp src/a/1 other/y
 cp image.stele mine.stele
 must chmod 666 mine.stele
 must chmod 000 other/x

@@ -155,6 +155,33 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 		"--on-error=skip leaves it out and names it"
 	is a "$(stele ls "$shared/other")" "the others are there"
 
+	# Nothing at all can be read, which a device must not lose its image for.
+	if [ "$(id -u)" = 0 ]; then
+		loop_new 8M
+		must stele build -q "$shared/open" "$loop"
+		# A node of its own, whose mode udev does not set again.
+		# shellcheck disable=SC2046 # two words
+		must mknod -m 666 "$shared/node" b $(stat -c '%Hr %Lr' "$loop")
+		before=$(sum "$loop")
+		mkdir -m 755 "$shared/closed"
+		echo 1 >"$shared/closed/1"
+		chmod 0 "$shared/closed/1"
+		run as_other env STELE_RUN_DIR="$shared/run" "$shared/stele" build --force \
+			--on-error=skip "$shared/closed" "$shared/node"
+		is 1 "$status" "nothing can be read: fails"
+		ok "which is said" grep -q "the source has no samples that can be read" <<<"$err" ||
+			diag "$err"
+		is 1 "$(grep -c "skipped: 1: cannot be read, such as '1'" <<<"$err")" \
+			"once, with what it was"
+		is "$before" "$(sum "$loop")" "before anything is overwritten"
+		run as_other env STELE_RUN_DIR="$shared/run" "$shared/stele" build --force \
+			--allow-empty --on-error=skip "$shared/closed" "$shared/node"
+		is "0 0" "$status $(stele info --json "$loop" | jq .snapshot.samples)" \
+			"unless allowed"
+	else
+		skip_block 5 "needs root"
+	fi
+
 	# To append a file that cannot be read leaves the image as it is.
 	kept() { stat -c %s "$shared/other"; stele info --json "$shared/other"; }
 	before=$(kept)
@@ -204,7 +231,7 @@ if as_other "$shared/stele" --version >/dev/null 2>&1; then
 		"delete-missing: they stay, and what lies below them"
 	chmod 755 "$shared/deep/in"
 else
-	skip_block 14 "needs setpriv, and a build that all may read"
+	skip_block 19 "needs setpriv, and a build that all may read"
 fi
 
 # Files of sysfs say that they have 4096 bytes and have fewer.
@@ -215,13 +242,22 @@ if [ "$(stat -c %s $shrunk/active 2>/dev/null)" = 4096 ]; then
 	ok "and is named" grep -qE "(active|control)'.*(changed|shr)" <<<"$err" ||
 		diag "$err"
 	ok "and leaves no file" test ! -e "$image"
-	build --json --on-error=skip $shrunk
+	build --json --on-error=skip --allow-empty $shrunk
 	is "0 2" "$status $(field "$out" .skipped.changed.count)" \
 		"--on-error=skip leaves it out and counts it"
 	run stele verify "$image"
 	is 0 "$status" "and the image is sound"
+	echo good >"$tmp/good"
+	must stele build -q --force --from=text "$tmp/good" "$image"
+	before=$(sum "$image")
+	run stele build --force --on-error=skip $shrunk "$image"
+	is 1 "$status" "of which nothing is left: an error"
+	ok "which is said" grep -q "the source has no samples that can be read" <<<"$err"
+	is "$before" "$(sum "$image")" "and the old image stays"
+	run stele append --on-error=skip --label-from=none $shrunk "$image@v2"
+	is 1 "$status" "append: likewise"
 else
-	skip_block 5 "needs a file of sysfs"
+	skip_block 9 "needs a file of sysfs"
 fi
 
 # A file that grows without end: it has grown when it is read, unless who writes it got
