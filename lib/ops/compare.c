@@ -11,6 +11,7 @@
 #include "lib/image/deleted.h"
 #include "lib/image/section.h"
 #include "lib/ops/candidates.h"
+#include "lib/ops/label_check.h"
 
 #define TICK_EVERY 4096u
 
@@ -21,6 +22,7 @@ struct comparing {
 	const struct stele_table *unread; /* of the plan */
 	const struct stele_base *base;
 	struct stele_candidates candidates;
+	struct stele_label_check labels;
 	uint32_t flags; /* of the options */
 	bool refuses;	/* a key that is there, see struct stele_source */
 
@@ -91,7 +93,10 @@ static int match(struct comparing *c, uint64_t ordinal,
 		 const struct stele_source_entry *entry)
 {
 	const struct stele_key *key = &c->walk.cursor.key;
+	int ret = stele_label_check(&c->labels, c->segment, key->number, entry);
 
+	if (ret < 0)
+		return ret;
 	if (c->refuses)
 		return refuse(c, entry);
 	if (c->flags & STELE_APPEND_UPDATE && entry->data_size != key->size)
@@ -254,10 +259,15 @@ int stele_compare(struct stele_comparison *comparison,
 	if (!ret && c->flags & STELE_APPEND_UPDATE)
 		ret = stele_candidates_init(&c->candidates, builder, plan,
 					    source, base);
+	c->labels = (struct stele_label_check){
+		.base = base, .source = source, .fields = &plan->fields, .log = &builder->log};
+	if (!ret)
+		ret = stele_label_check_init(&c->labels);
 	for (uint32_t i = 0; i < base->snapshot->segment_count && !ret; i++)
 		ret = compare_segment(c, i);
 	comparison->added = plan->table.count - comparison->unchanged -
 			    comparison->updated;
+	stele_label_check_release(&c->labels);
 	stele_candidates_release(&c->candidates);
 	free(c);
 	return ret;

@@ -105,6 +105,11 @@ static int directory_schema(void *user, const struct stele_schema *base,
 				   &directory->log, out);
 }
 
+static int64_t directory_label(void *user, const struct stele_source_entry *entry)
+{
+	return stele_labels_label(&((struct stele_directory *)user)->labels, entry);
+}
+
 /* ---- files ----------------------------------------------------------------- */
 
 struct reader {
@@ -299,6 +304,8 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	*out = (struct stele_source){.ops = directory_ops,
 				     .user = directory,
 				     .release = directory_release,
+				     .label = opts->label_from == STELE_LABEL_FROM_AUTO ?
+						      directory_label : NULL,
 				     .ends_short = true};
 	return 0;
 }

@@ -499,12 +499,18 @@ int stele_labels_schema(struct stele_labels *labels, struct stele_field *fields,
 	return ret;
 }
 
+int64_t stele_labels_label(const struct stele_labels *labels,
+			   const struct stele_source_entry *entry)
+{
+	return label_of(labels, entry->key, entry->key_size);
+}
+
 void stele_labels_values(const struct stele_labels *labels,
 			 const struct stele_source_entry *entry,
 			 union stele_value *values)
 {
 	if (labels->has_label)
-		values[1].i64 = label_of(labels, entry->key, entry->key_size);
+		values[1].i64 = stele_labels_label(labels, entry);
 	if (labels->has_split)
 		values[2].i64 = split_of(labels, entry->key, entry->key_size);
 }

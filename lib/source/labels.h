@@ -64,6 +64,9 @@ int stele_labels_schema(struct stele_labels *labels, struct stele_field *fields,
 void stele_labels_values(const struct stele_labels *labels,
 			 const struct stele_source_entry *entry,
 			 union stele_value *values);
+/* The first of these. */
+int64_t stele_labels_label(const struct stele_labels *labels,
+			   const struct stele_source_entry *entry);
 /* Idempotent on a zeroed struct. */
 void stele_labels_release(struct stele_labels *labels);
 

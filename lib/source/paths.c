@@ -240,6 +240,11 @@ static int replace_sample(void *user, const struct stele_source_entry *earlier,
 	return paths->source.ops.replace(paths->source.user, earlier, later);
 }
 
+static int64_t label_sample(void *user, const struct stele_source_entry *entry)
+{
+	return stele_labels_label(&((struct paths *)user)->labels, entry);
+}
+
 /* ---- the source ------------------------------------------------------------ */
 
 static void paths_release(void *user)
@@ -281,6 +286,7 @@ int stele_source_label_paths(struct stele_source *source, uint32_t from,
 		},
 		.user = paths,
 		.release = paths_release,
+		.label = from == STELE_LABEL_FROM_AUTO ? label_sample : NULL,
 	};
 	return 0;
 }

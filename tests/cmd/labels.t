@@ -125,6 +125,30 @@ echo 3 >"$tmp/src/cat/3"
 run stele append --label-from=1 "$tmp/src" "$image@v2"
 is "0 1:label=-1 2:label=-1 cat/3:label=0" "$status $(seen @v2)" "append: the first class of all"
 
+# Nothing but what both have tells by which directories a base was labelled.
+tree x/cat/1 y/dog/2
+built --label-from=parent
+must cp "$image" "$tmp/parent"
+echo 3 >"$tmp/src/y/dog/3"
+for option in --always --update --delete-missing; do
+	run stele append $option "$tmp/src" "$image@v2"
+	is 1 "$status" "append $option, base by parent: refused"
+	ok "with a sample" grep -qF "that of 'x/cat/1' is 'cat' there, and 'x' here; say where" \
+		<<<"$err" || diag "$err"
+	ok "and the option" grep -q "^hint: .*--label-from" <<<"$err"
+	ok "as it was" cmp -s "$image" "$tmp/parent"
+done
+(cd "$tmp/src" && tar -cf "$tmp/m.tar" x y)
+run stele append --from=tar --label-from=auto "$tmp/m.tar" "$image@v2"
+is 1 "$status" "append, an archive: likewise" || diag "$out"
+run stele append --label-from=parent "$tmp/src" "$image@v2"
+is "0 x/cat/1:label=0 y/dog/2:label=1 y/dog/3:label=1" "$status $(seen @v2)" "but as it was built"
+must cp "$tmp/parent" "$image"
+mkdir "$tmp/apart" && mv "$tmp/src/y" "$tmp/apart"
+rm "$tmp/apart/y/dog/2"
+run stele append --label-from=1 "$tmp/apart" "$image@v2"
+is "0 x/cat/1:label=0 y/dog/2:label=1 y/dog/3:label=2" "$status $(seen @v2)" "or as told"
+
 tree train/cat/1 x y
 printf 'path,split\n%s,1\n' "$tmp/src/x" >"$tmp/list.csv"
 must stele build --force --from=manifest "$tmp/list.csv" "$image" >/dev/null
