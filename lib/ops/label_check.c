@@ -77,9 +77,10 @@ int stele_label_check(struct stele_label_check *check, const struct stele_segmen
 				check->source->label(check->source->user, entry));
 	if (was == is)
 		return 0;
-	stele_log_error(check->log, "labels would mean something else than in the snapshot that is "
-			"appended to: that of '%s' is '%s' there, and '%s' here; say where they are "
-			"to come from", stele_source_quote(entry->key, entry->key_size, key),
+	stele_log_error(check->log,
+			"labels would mean something else than in the snapshot that is appended "
+			"to: that of '%s' is '%s' there, and '%s' here; say where they are to "
+			"come from", stele_source_quote(entry->key, entry->key_size, key),
 			name_of(check, was, there), name_of(check, is, here));
 	return -EOPNOTSUPP;
 }
