@@ -214,6 +214,15 @@ class Build(Case):
         with self.assertRaises(stele.ExistsError):
             stele.append(self.source, self.target + "@v3", always=True)
 
+    def test_append_by_other_directories(self):
+        self.fill({"more/cat/1": b"one"})
+        stele.build(self.source, self.target, label_from="parent")
+        with self.assertRaisesRegex(stele.Error, "that of 'more/cat/1' is 'cat' there, and 'more' ") as caught:
+            stele.append(self.source, self.target + "@v2", update=True)
+        self.assertEqual(caught.exception.__notes__, ["say it with label_from"])
+        report = stele.append(self.source, self.target + "@v2", update=True, label_from="parent")
+        self.assertFalse(report.created)
+
 
 class Versions(Case):
     def setUp(self):
