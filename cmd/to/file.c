@@ -312,10 +312,30 @@ static int keep_environment(struct to_file *file)
 	return error;
 }
 
+/*
+ * Who may read what is replaced, and nobody else, may read the new file. The owner comes first: a
+ * change of it takes away bits of the mode. Where it cannot be changed, the group is another one.
+ */
+static int adopt(const struct to_file *file)
+{
+	struct stat was;
+	mode_t mode;
+
+	if (!file->replace || lstat(file->name, &was) < 0 || !S_ISREG(was.st_mode))
+		return 0;
+	mode = was.st_mode & 0777;
+	if (fchown(file->fd, was.st_uid, was.st_gid) < 0)
+		mode &= ~(mode_t)S_IRWXG;
+	return fchmod(file->fd, mode) < 0 ? -errno : 0;
+}
+
 /* The name only stands for bytes that would survive a crash. */
 static int keep(struct to_file *file)
 {
-	int error = fsync(file->fd) < 0 ? -errno : 0;
+	int error = adopt(file);
+
+	if (!error && fsync(file->fd) < 0)
+		error = -errno;
 
 	if (error)
 		tree_part_drop(&file->part);
