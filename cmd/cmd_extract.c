@@ -38,12 +38,13 @@ static const struct option longopts[] = {
 	{0},
 };
 
-/* Return: fd; negative errno (said). */
-static int open_root(const char *path)
+/* *made: it was not there. Return: fd; negative errno (said). */
+static int open_root(const char *path, bool *made)
 {
 	int fd, error = 0;
 
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+	*made = !mkdir(path, 0777);
+	if (!*made && errno != EEXIST)
 		error = -errno;
 	fd = error ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
@@ -116,6 +117,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 	       uint32_t verify, struct extract *job)
 {
 	struct cmd_log log = {.target = target};
+	bool made;
 	int error, status;
 
 	error = cmd_open_dataset(&log, verify, &job->ds);
@@ -124,7 +126,7 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 	log.errors_max = COMPLAINTS_NAMED; /* each belongs to a sample that fails */
 	error = choose_field(field, job);
 	status = error ? cmd_status_of(error) : CMD_FAILED;
-	job->root = error ? -1 : open_root(dir);
+	job->root = error ? -1 : open_root(dir, &made);
 	if (job->root >= 0) {
 		if (!field && !job->quiet && fields_warn_joined(job->ds, "file"))
 			cmd_hint("--field=NAME writes one");
@@ -139,6 +141,8 @@ static int run(const char *target, const char *dir, char **keys, const char *fie
 		}
 		summarize(job, dir);
 		close(job->root);
+		if (made && status)
+			rmdir(dir); /* if nothing is in it */
 	}
 	labels_release(&job->labels);
 	stele_dataset_close(job->ds);

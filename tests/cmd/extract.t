@@ -99,6 +99,12 @@ hostile "$(printf '%0300d' 0)" z
 extract
 is 1 "$status" "too long a name is a failure"
 ok "the rest goes on" test -f "$tmp/jail/dir/z"
+run stele extract "$tmp/image" "$tmp/new" none
+is 1 "$status" "a key that is not there"
+ok "of which nothing is left" not test -e "$tmp/new"
+mkdir "$tmp/new"
+run stele extract "$tmp/image" "$tmp/new" none
+ok "but a directory that was there" test -d "$tmp/new"
 run stele extract "$tmp/image" "$tmp/image"
 is "1 " "$status $out" "a file is no directory"
 
