@@ -417,7 +417,8 @@ def tensors(batch: _stele.Batch, pin: bool | None = None) -> dict[str, torch.Ten
 
     Returns:
         "data": uint8, all bytes; "offsets": int64 of shape (len(batch) + 1,): sample i is
-        data[offsets[i]:offsets[i + 1]]; "ids": int64.
+        data[offsets[i]:offsets[i + 1]]; "ids": int64; "padded": int64 without dimensions, how
+        many of the last samples only fill the step, which a validation leaves out.
     """
     if pin is None:
         pin = torch.cuda.is_available()
@@ -426,7 +427,7 @@ def tensors(batch: _stele.Batch, pin: bool | None = None) -> dict[str, torch.Ten
     if len(data):
         batch.readinto(memoryview(data.numpy()))
     ids = torch.frombuffer(bytearray(batch.ids), dtype=torch.int64)
-    return {"data": data, "offsets": offsets, "ids": ids}
+    return {"data": data, "offsets": offsets, "ids": ids, "padded": torch.tensor(batch.padded)}
 
 
 class Batches(torch.utils.data.IterableDataset[Any]):

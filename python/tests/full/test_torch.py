@@ -754,7 +754,7 @@ class Iterables(unittest.TestCase):
                 begin, end = batch["offsets"][i : i + 2].tolist()
                 self.assertEqual(batch["data"][begin:end].numpy().tobytes(), bytes(self.ds[id]))
                 seen.append(id)
-        self.assertEqual(set(seen), set(self.all))
+        self.assertEqual(sorted(seen[: len(seen) - int(batch["padded"])]), self.all)
         batch = next(iter(stele.Loader(self.ds, batch_size=3)))
         with self.assertRaises(ValueError):
             batch.readinto(bytearray(len(batch.buffer) - 1))
