@@ -721,7 +721,7 @@ static bool suggest_in_directory(const char *verb, int error, const char *target
 /* "build s-*.tar": what is not empty is the last of the sources. */
 static bool suggest_target_last(const char *verb, int error, const char *line, const char *target)
 {
-	const bool holds = error == -EEXIST && has_verb(" build ", verb) &&
+	const bool holds = error == -EEXIST && has_verb(" build webdataset ", verb) &&
 			   strstr(line, "that is not empty");
 	char *path = holds ? cmd_path_of(target) : NULL;
 	const char *format = path ? from_guess(path) : NULL;

@@ -64,6 +64,8 @@ must cp s-1.tar s-1.before
 hints "'s-1.tar' looks like a source (tar): TARGET comes last, and may be missing here" \
 	"build: of all that a pattern names" build s-?.tar
 is 1 "$status" "which is refused"
+hints "'s-1.tar' looks like a source (tar): TARGET comes last, and may be missing here" \
+	"build: likewise of WebDataset" build --from=webdataset s-?.tar
 ok "and no shard is touched" cmp -s s-1.tar s-1.before
 echo text >text.bin
 hints "use --force to overwrite it" "build: onto what is no source" build s-0.tar text.bin
