@@ -261,8 +261,8 @@ struct stele_build_report {
  * until the new image is durable, in a new file that takes its place.
  *
  * Return: 0; -EBUSY; -EEXIST; -EINVAL; -ENOSPC; -ETXTBSY; -ECANCELED; -ENOENT (the source
- * has no samples, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle); -ENAMETOOLONG (a key); -EFBIG (a
- * file, or all files, exceed the limits of the format);
+ * has no samples, or none that can be read, unless ALLOW_EMPTY); -ELOOP (FOLLOW: a cycle);
+ * -ENAMETOOLONG (a key); -EFBIG (a file, or all files, exceed the limits of the format);
  * -EOVERFLOW (too many runs, or class names); -EOPNOTSUPP (logical blocks of
  * more than 4096 bytes, or no path); -ENODEV (below /dev, and not there); errno of source
  * or target. Details go to the log

@@ -197,8 +197,11 @@ static void test_all_gone(void)
 	fake_init(&fake);
 	for (size_t i = 0; i < 3; i++)
 		fake_add(&fake, gone[i], 100 * i)->open_error = -ENOENT;
-	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report),
+	is_int(-ENOENT, stele_build_on(dev, &fake.source, "v1", &opts, &report),
 	       "every sample is gone");
+	is_uint(0, report.sample_count, "none is left");
+	opts.flags |= STELE_BUILD_ALLOW_EMPTY;
+	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report), "unless that is allowed");
 	is_uint(0, report.sample_count, "none is left");
 	built_check(dev, &fake, gone, "all gone");
 	stele_device_close(dev);
