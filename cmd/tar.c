@@ -191,9 +191,16 @@ int tar_file(struct tar *tar, const char *path, uint64_t size, int64_t time)
 
 int tar_data(struct tar *tar, const void *data, size_t size)
 {
-	return result_of(tar, tar->now,
-			 libarchive.archive_write_data(tar->now, data, size) ==
-				 (la_ssize_t)size);
+	const char *at = data;
+	la_ssize_t taken = 0;
+
+	/* It takes no more than INT_MAX bytes at a time. */
+	for (; size && taken >= 0; at += taken, size -= (size_t)taken) {
+		taken = libarchive.archive_write_data(tar->now, at, size);
+		if (taken <= 0)
+			break;
+	}
+	return result_of(tar, tar->now, !size);
 }
 
 int tar_file_end(struct tar *tar)

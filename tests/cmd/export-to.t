@@ -395,4 +395,13 @@ else
 	skip_block 1 "needs LMDB"
 fi
 
+# ---- a sample that is larger than libarchive takes in one piece ----
+
+mkdir -p "$tmp/vast/c"
+truncate -s 2100M "$tmp/vast/c/x"
+must stele build -q "$tmp/vast" "$tmp/vast.stele"
+ok "WebDataset: a sample of more than 2 GiB, whole" cmp "$tmp/vast/c/x" \
+	<(stele export -q --to=webdataset "$tmp/vast.stele" - | tar -xOf - c/x.data)
+rm "$tmp/vast.stele"
+
 done_testing
