@@ -201,7 +201,8 @@ static void test_all_gone(void)
 	       "every sample is gone");
 	is_uint(0, report.sample_count, "none is left");
 	opts.flags |= STELE_BUILD_ALLOW_EMPTY;
-	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report), "unless that is allowed");
+	is_int(0, stele_build_on(dev, &fake.source, "v1", &opts, &report),
+	       "unless that is allowed");
 	is_uint(0, report.sample_count, "none is left");
 	built_check(dev, &fake, gone, "all gone");
 	stele_device_close(dev);
