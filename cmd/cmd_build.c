@@ -4,30 +4,55 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "build_job.h"
 #include "cmd.h"
 #include "from/source.h"
 
-/* "build -f s-*.tar": the last of them would be lost, for a TARGET that was forgotten. */
+/* What its name ends with; "": nothing. */
+static const char *extension_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+
+	return dot && dot > (slash ? slash + 1 : path) ? dot : "";
+}
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size;
+}
+
+/* Files of which one is no image. Texts have no other sign. */
+static bool is_called_like(const char *path, const char *source)
+{
+	return is_file(path) && is_file(source) &&
+	       !strcmp(extension_of(path), extension_of(source)) && stele_image_detect(path) <= 0;
+}
+
+/* "build s-*.tar": with --force the last of them would be lost, for a TARGET that was forgotten. */
 static bool refuse_source(const struct build_job *job, const char *source)
 {
-	const bool forced = job->from && job->target && job->options->opts.flags & STELE_FORCE;
-	char *path = forced ? cmd_path_of(job->target) : NULL;
-	const char *format = path ? from_guess(path) : NULL, *same = NULL;
+	char *path = job->from && job->target ? cmd_path_of(job->target) : NULL;
+	const char *format = path ? from_guess(path) : NULL;
+	const char *same = format ? from_guess(source) : NULL;
+	bool refused = same && !strcmp(same, format);
 
-	if (format)
-		same = from_guess(source);
-	if (same && strcmp(same, format) != 0)
-		same = NULL;
-	if (same) {
+	if (refused)
 		cmd_message("'%s' is not overwritten: it looks like what is to be built (%s)", path,
 			    format);
+	else if (path && is_called_like(path, source)) {
+		refused = true;
+		cmd_message("'%s' is not overwritten: its name ends like that of what is to be "
+			    "built, and it is no image", path);
+	}
+	if (refused)
 		cmd_hint("TARGET comes last, and may be missing here; if it is that file, remove "
 			 "it first");
-	}
 	free(path);
-	return same;
+	return refused;
 }
 
 static int run(struct build_job *job)

@@ -718,21 +718,6 @@ static bool suggest_in_directory(const char *verb, int error, const char *target
 	return is;
 }
 
-/* "build s-*.tar": what is not empty is the last of the sources. */
-static bool suggest_target_last(const char *verb, int error, const char *line, const char *target)
-{
-	const bool holds = error == -EEXIST && has_verb(" build webdataset ", verb) &&
-			   strstr(line, "that is not empty");
-	char *path = holds ? cmd_path_of(target) : NULL;
-	const char *format = path ? from_guess(path) : NULL;
-
-	if (format)
-		cmd_hint("'%s' looks like a source (%s): TARGET comes last, and may be missing "
-			 "here", path, format);
-	free(path);
-	return format;
-}
-
 /* Other sizes that are refused are those of the format. */
 static bool files_are_limited(void)
 {
@@ -761,8 +746,7 @@ void remedy_print(const char *verb, int error, const char *line,
 		       suggest_loop(error, line, target) || suggest_grown(error, line, target) ||
 		       suggest_mapped_image(error, line, target) ||
 		       suggest_device(error, target) ||
-		       suggest_in_directory(verb, error, target) ||
-		       suggest_target_last(verb, error, line, target)))
+		       suggest_in_directory(verb, error, target)))
 		return;
 	if (suggest_glob(error, line) || (error && suggest_snapshot(verb)))
 		return;

@@ -61,11 +61,12 @@ ok "and nothing was made" test ! -e new.stele -a ! -e out
 tar cf s-0.tar src/a.jpg
 tar cf s-1.tar src/b.jpg
 must cp s-1.tar s-1.before
-hints "'s-1.tar' looks like a source (tar): TARGET comes last, and may be missing here" \
-	"build: of all that a pattern names" build s-?.tar
-is 1 "$status" "which is refused"
-hints "'s-1.tar' looks like a source (tar): TARGET comes last, and may be missing here" \
-	"build: likewise of WebDataset" build --from=webdataset s-?.tar
+missing="TARGET comes last, and may be missing here; if it is that file, remove it first"
+for from in "" --from=webdataset; do
+	# shellcheck disable=SC2086
+	hints "$missing" "build: of all that a pattern names $from" build $from s-?.tar
+	is 2 "$status" "which is refused"
+done
 ok "and no shard is touched" cmp -s s-1.tar s-1.before
 echo text >text.bin
 hints "use --force to overwrite it" "build: onto what is no source" build s-0.tar text.bin
@@ -104,11 +105,24 @@ for i in 1 2 3; do echo $i >last/$i.txt && tar -C last -cf last/$i.tar $i.txt; d
 before=$(sum last/3.tar)
 for dry in "" -n; do
 	# shellcheck disable=SC2086
-	hints "TARGET comes last, and may be missing here; if it is that file, remove it first" \
-		"build -f: of shards without a target $dry" build -f $dry last/*.tar
+	hints "$missing" "build -f: of shards without a target $dry" build -f $dry last/*.tar
 	is "2 $before" "$status $(sum last/3.tar)" "the last one is not overwritten"
 done
 ok "which is said" grep -q "'last/3.tar' is not overwritten: it looks like what is" <<<"$err"
+for from in text csv manifest; do
+	cp last/1.txt last/$from-1.list
+	cp last/2.txt last/$from-2.list
+	for force in "" -f; do
+		# shellcheck disable=SC2086
+		hints "$missing" "build $force: of $from without a target" \
+			build $force --from=$from last/$from-1.list last/$from-2.list
+		is "2 2" "$status $(<last/$from-2.list)" "which nothing but its name tells"
+	done
+done
+must cp image.stele last/image.list
+hints "" "build -f: over an image that is called so" \
+	build -f --from=text last/text-1.list last/image.list
+is 0 "$status" "is done"
 hints "" "build -f: over another file" build -f last/1.tar last/2.tar last/3.txt
 globbed="shells expand '*' and '?' only where they are not quoted, and some file matches"
 for from in "" --from=tar; do

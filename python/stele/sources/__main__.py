@@ -18,6 +18,7 @@ from ..dataset import split
 from ..errors import LARGER, ChecksumError, CorruptError, Error
 from ..progress import AGAIN, FORCE, WHOLE, human
 from ..reports import BuildReport
+from ..verbs import snapshots
 from . import APPEND, FILLED, SKIP, UNIQUE, Report, SourceError, append, build, is_source
 from .detect import FORMATS, NAMED
 from .source import OTHER_FORMAT, SOME, TAKES
@@ -274,15 +275,27 @@ def _json(report: Report, target: str | None, dry_run: bool) -> None:
     print(json.dumps(members))
 
 
+def _is_like(path: str, source: str) -> bool:
+    """A file that is no image, and called like the source."""
+    if not os.path.getsize(path) or os.path.splitext(path)[1] != os.path.splitext(source)[1]:
+        return False
+    try:
+        snapshots(path + "@" if "@" in path else path)
+    except Error as error:
+        return error.errno == errno.EMEDIUMTYPE
+    return False
+
+
 def _misused(given: argparse.Namespace) -> str:
     """What does not go together, or is no file; '': all is well."""
     if given.target == "-":
         return "an image cannot be written to standard output; './-' is a file of that name"
     if "-" in given.sources:
         return "no SOURCE is read from standard input; './-' is a file of that name"
-    if given.verb == "build" and given.force and given.target:
+    if given.verb == "build" and given.target:
         path = split(given.target)[0]
-        if os.path.isfile(path) and os.path.isfile(given.sources[-1]) and is_source(path):
+        last = given.sources[-1]
+        if os.path.isfile(path) and os.path.isfile(last) and (is_source(path) or _is_like(path, last)):
             return (
                 f"'{path}' is not overwritten: it looks like a source, and TARGET comes last; if "
                 "it is that file, remove it first"

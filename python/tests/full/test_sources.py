@@ -896,10 +896,21 @@ class Command(Case):
         self.assertEqual(self.run_command("--columns=no", path, f"{self.target}@v3").returncode, 2)
         last = self.tmp / "b.parquet"
         last.write_bytes(path.read_bytes())
-        for dry_run in ("-q", "-n"):  # the last of some, for a target that was forgotten
-            done = self.run_command("-f", dry_run, path, last)
-            self.assertEqual((done.returncode, last.read_bytes()), (2, path.read_bytes()))
-            self.assertIn(f"'{last}' is not overwritten: it looks like a source, and TARGET comes last", done.stderr)
+        streams = [self.tmp / "a.stream", self.tmp / "b.stream"]  # which begin like nothing
+        for stream in streams:
+            with pyarrow.OSFile(str(stream), "wb") as to, pyarrow.ipc.new_stream(to, table_of({"i8"}).schema) as writer:
+                writer.write_table(table_of({"i8"}))
+        forgotten = "is not overwritten: it looks like a source, and TARGET comes last"
+        for option in ("-q", "-f", "-nf"):  # the last of some, for a target that was forgotten
+            for first, second, form in (path, last, "parquet"), (*streams, "arrow"):
+                before = second.read_bytes()
+                done = self.run_command(option, f"--from={form}", first, second)
+                self.assertEqual((done.returncode, second.read_bytes()), (2, before))
+                self.assertIn(f"'{second}' {forgotten}", done.stderr)
+        done = self.run_command("-qf", "--from=arrow", streams[0], self.tmp / "c.stream")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = self.run_command("-qf", "--from=arrow", streams[0], self.tmp / "c.stream")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))  # that is an image
         path.write_bytes(path.read_bytes()[:500])
         done = self.run_command(path, self.tmp / "b.stele")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 2), done.stderr)
