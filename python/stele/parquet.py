@@ -19,7 +19,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
@@ -42,7 +42,8 @@ except ImportError:
     Command("stele.parquet", {}).say(missing)
     sys.exit(FAILED)
 
-_READ = 4 << 20  # bytes of one submission, as samples are on average
+_READ = 4 << 20  # bytes of one submission, if samples are as large as those before
+_ARRAY_MAX = (1 << 31) - 1  # bytes of an array, whose offsets have 32 bits, and of a value
 _OTHER = "give the file another name"
 # What no file replaces, and what to do.
 _SPARED = {
@@ -132,6 +133,21 @@ def _utf8(key: str) -> str:
     return key
 
 
+def _parts(samples: list[_stele.Sample]) -> Iterator[list[_stele.Sample]]:
+    """As many as an array can have."""
+    part: list[_stele.Sample] = []
+    size = 0
+    for sample in samples:
+        if len(sample) > _ARRAY_MAX:
+            raise ValueError(f"sample {sample.key!r} is larger than 2 GiB, the most in Parquet")
+        if size + len(sample) > _ARRAY_MAX:
+            yield part
+            part, size = [], 0
+        part.append(sample)
+        size += len(sample)
+    yield part
+
+
 class _Rows:
     """All samples as rows, in the order of ids."""
 
@@ -154,18 +170,21 @@ class _Rows:
 
     def write(self, writer: Any, size: int) -> None:
         """In row groups of about `size` bytes of samples."""
-        info, held, count = self.data.info, 0, len(self.data)
-        average = info.payload_size // max(info.sample_count, 1) + 1
-        step = max(1, min(1024, min(_READ, size) // average))
+        first, step, held, count = 0, 1, 0, len(self.data)
         batches: list[Any] = []
-        for first in range(0, count, step):
+        while first < count:
             samples = self.data[first : first + step]
-            batches.append(self._batch(samples))
-            held += sum(map(len, samples))
-            if held >= size or first + step >= count:
+            batches += map(self._batch, _parts(samples))
+            read = sum(map(len, samples))
+            held += read
+            first += len(samples)
+            if held >= size or first == count:
                 table = pyarrow.Table.from_batches(batches, self.schema)
                 writer.write_table(table, row_group_size=max(1, len(table)))
                 batches, held = [], 0
+            # Ids next to each other are of about one size.
+            average = read // len(samples) + 1
+            step = max(1, min(1024, 2 * step, min(_READ, size) // average))
 
 
 def _spare(path: str) -> None:
@@ -239,7 +258,7 @@ def export(
         FileExistsError: path exists, and force is false; stele.ExistsError: it is not a regular
             file, holds an image, is under a loop device, or has an EROFS mounted from it: no
             force replaces that.
-        ValueError: a field or key that Parquet cannot have.
+        ValueError: a field, key or sample that Parquet cannot have.
     """
     positive("row_group_size", row_group_size, 64)
     path = os.fsdecode(path)

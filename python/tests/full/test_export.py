@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy
@@ -88,6 +89,25 @@ class Export(unittest.TestCase):
         import stele.parquet
 
         self.assertEqual(stele.parquet.export(self.target, path, force=True), COUNT)
+
+    def test_large_samples(self):
+        """Of sizes far from the average, more than an array may have, and more than a value."""
+        import pyarrow.parquet
+        import stele.parquet
+
+        target, to = str(self.tmp / "large.stele"), str(self.tmp / "large.parquet")
+        sizes = [10] * 900 + [5000] * 40
+        with stele.Writer(target, {"data": bytes, "n": int}, progress=False) as writer:
+            for n, size in enumerate(sizes):
+                writer.put(f"{n:04}", {"data": bytes([n & 255]) * size, "n": n})
+        with unittest.mock.patch.object(stele.parquet, "_ARRAY_MAX", 12000):
+            stele.parquet.export(target, to)
+        rows = pyarrow.parquet.read_table(to).sort_by("n")
+        self.assertEqual(rows["data"].to_pylist(), [bytes([n & 255]) * size for n, size in enumerate(sizes)])
+        with unittest.mock.patch.object(stele.parquet, "_ARRAY_MAX", 4999):
+            with self.assertRaisesRegex(ValueError, "^sample '09..' is larger than 2 GiB, the most in Parquet$"):
+                stele.parquet.export(target, to, force=True)
+        self.assertFalse([name for name in os.listdir(self.tmp) if name.endswith(".part")])
 
     def test_spares_images(self):
         """No file takes the place of an image."""
