@@ -150,7 +150,7 @@ mkdir "$tmp/mnt"
 if mount "$mounted" "$tmp/mnt" 2>/dev/null; then
 	cleanup umount -q "$tmp/mnt"
 	must cp -r "$tmp/src/train/cats" "$tmp/mnt/s"
-	sync
+	must mount -o remount,ro "$tmp/mnt" # or the kernel writes when it likes
 	refused "'${mounted##*/}', which is mounted on $tmp/mnt" "$tmp/fs" \
 		build -f "$tmp/mnt/s" "$beside"
 	refused "'${mounted##*/}', which is mounted on $tmp/mnt" "$tmp/fs" \
