@@ -35,8 +35,8 @@ int cmd_append(const struct cmd *cmd, int argc, char **argv)
 	    !(options.opts.flags & STELE_APPEND_UPDATE))
 		return cmd_misuse(cmd, "--quick goes with --update");
 	if (options.opts.flags & STELE_FORCE &&
-	    !(options.opts.flags & STELE_APPEND_DELETE_MISSING))
-		return cmd_misuse(cmd, "--force goes with --delete-missing");
+	    !(options.opts.flags & STELE_APPEND_DELETE_MISSING) && !options.opts.label_from)
+		return cmd_misuse(cmd, "--force goes with --delete-missing or --label-from");
 	job.target = argv[--argc];
 	status = build_job_sources(&job, argv, argc);
 	return status >= 0 ? status : run(&job);

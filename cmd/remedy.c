@@ -234,6 +234,8 @@ static const struct {
 	{-EBADMSG, NULL, "bad mapping '", MAP_AGAIN},
 	{-EUCLEAN, NULL, "bad mapping '", MAP_AGAIN},
 	{-EOPNOTSUPP, NULL, "bad mapping '", MAP_AGAIN},
+	{-EPERM, " append ", "labels would mean something else",
+	 "give --label-from as the image was built with it; --force labels by another rule"},
 	{-EPERM, " append ", "has to be forced",
 	 "if SOURCE is the right directory, and whole, use --force"},
 	{-ENOENT, " table ", "samples that can be read",

@@ -67,8 +67,9 @@ struct stele_append_opts {
  * reports what would be done.
  *
  * Return: as stele_build() and stele_image_open(); -EEXIST (the name is taken);
- * -ENOENT (no such base); -EPERM (DELETE_MISSING of more than half of the samples);
- * -EINVAL (no name given).
+ * -ENOENT (no such base); without FORCE -EPERM (DELETE_MISSING of more than half of the samples;
+ * a label_from by which samples that the base has would get other labels); -EOPNOTSUPP (they
+ * would by default); -EINVAL (no name given).
  */
 STELE_API int stele_append(const char *source, const char *target,
 			   const struct stele_append_opts *opts,

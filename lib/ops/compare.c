@@ -261,7 +261,7 @@ int stele_compare(struct stele_comparison *comparison,
 					    source, base);
 	c->labels = (struct stele_label_check){
 		.base = base, .source = source, .fields = &plan->fields, .log = &builder->log};
-	if (!ret)
+	if (!ret && (!source->label_told || !(c->flags & STELE_FORCE)))
 		ret = stele_label_check_init(&c->labels);
 	for (uint32_t i = 0; i < base->snapshot->segment_count && !ret; i++)
 		ret = compare_segment(c, i);

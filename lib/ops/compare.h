@@ -31,8 +31,9 @@ struct stele_comparison {
  * Mark the samples of plan->table that the base has (KNOWN) and those that
  * stand for another one of their key (REPLACES), as the options' UPDATE, QUICK
  * and DELETE_MISSING want it. Release in any case.
- * Return: 0; -EOPNOTSUPP (see label_check.h); -ECANCELED; -ETXTBSY, -ENOENT, -EACCES and the
- * like (a source file, logged); errors of stele_section_read(); -ENOMEM, -ENOSPC and the like.
+ * Return: 0; -EOPNOTSUPP, -EPERM (see label_check.h); -ECANCELED; -ETXTBSY, -ENOENT, -EACCES
+ * and the like (a source file, logged); errors of stele_section_read(); -ENOMEM, -ENOSPC and
+ * the like.
  */
 int stele_compare(struct stele_comparison *comparison,
 		  struct stele_builder *builder, struct stele_plan *plan,

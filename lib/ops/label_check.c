@@ -79,10 +79,12 @@ int stele_label_check(struct stele_label_check *check, const struct stele_segmen
 		return 0;
 	stele_log_error(check->log,
 			"labels would mean something else than in the snapshot that is appended "
-			"to: that of '%s' is '%s' there, and '%s' here; say where they are to "
-			"come from", stele_source_quote(entry->key, entry->key_size, key),
-			name_of(check, was, there), name_of(check, is, here));
-	return -EOPNOTSUPP;
+			"to: that of '%s' is '%s' there, and '%s' here; %s",
+			stele_source_quote(entry->key, entry->key_size, key),
+			name_of(check, was, there), name_of(check, is, here),
+			check->source->label_told ? "it has to be forced" :
+						    "say where they are to come from");
+	return check->source->label_told ? -EPERM : -EOPNOTSUPP;
 }
 
 void stele_label_check_release(struct stele_label_check *check)

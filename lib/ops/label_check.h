@@ -2,9 +2,8 @@
 /*
  * label_check.h - do directories mean the labels that a base has?
  *
- * Nothing in an image says by which directories it was labelled. If nobody says it of the
- * source, either, the samples that both have tell: a directory is part of their key, so
- * that another label comes from another rule.
+ * Nothing in an image says by which directories it was labelled. The samples that both have
+ * tell: a directory is part of their key, so that another label comes from another rule.
  */
 #ifndef STELE_OPS_LABEL_CHECK_H
 #define STELE_OPS_LABEL_CHECK_H
@@ -29,7 +28,7 @@ int stele_label_check_init(struct stele_label_check *check);
 /*
  * The sample of this number has the key of `entry`. One block of the segment is read, for the
  * first few of them; one that cannot be read is no reason.
- * Return: 0; -EOPNOTSUPP (they differ; logged).
+ * Return: 0; they differ (logged): -EOPNOTSUPP, or -EPERM if somebody said which are classes.
  */
 int stele_label_check(struct stele_label_check *check, const struct stele_segment *segment,
 		      uint64_t number, const struct stele_source_entry *entry);

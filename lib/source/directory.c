@@ -304,8 +304,8 @@ int stele_source_open_directory(const char *path, uint64_t avoid_dev,
 	*out = (struct stele_source){.ops = directory_ops,
 				     .user = directory,
 				     .release = directory_release,
-				     .label = opts->label_from == STELE_LABEL_FROM_AUTO ?
-						      directory_label : NULL,
+				     .label = directory_label,
+				     .label_told = opts->label_from != STELE_LABEL_FROM_AUTO,
 				     .ends_short = true};
 	return 0;
 }

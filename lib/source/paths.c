@@ -286,7 +286,8 @@ int stele_source_label_paths(struct stele_source *source, uint32_t from,
 		},
 		.user = paths,
 		.release = paths_release,
-		.label = from == STELE_LABEL_FROM_AUTO ? label_sample : NULL,
+		.label = label_sample,
+		.label_told = from != STELE_LABEL_FROM_AUTO,
 	};
 	return 0;
 }

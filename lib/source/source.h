@@ -32,10 +32,11 @@ struct stele_source {
 	bool puts;
 	bool keeps; /* but the base keeps its sample of such a key */
 	/*
-	 * Of directories, where nobody said which of them are classes: the class of that key, as
-	 * open() says it. NULL: none of these.
+	 * Of directories: the class of that key, as open() says it. NULL: they are no classes.
+	 * `label_told`: somebody said which of them are.
 	 */
 	int64_t (*label)(void *user, const struct stele_source_entry *entry);
+	bool label_told;
 	bool ends_short; /* a read() that returns less than it was asked for was the last */
 };
 

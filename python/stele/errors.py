@@ -185,6 +185,11 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
     (_errno.EUCLEAN, "", _DAMAGE),
     (_errno.ENODATA, "its target only", "give it its full size again, or copy it anew"),
     (_errno.EINVAL, "it has several snapshots", "select one: TARGET@NAME"),
+    (
+        _errno.EPERM,
+        "labels would mean something else",
+        "give label_from as the image was built with it; force=True labels by another rule",
+    ),
     (_errno.EOPNOTSUPP, "labels would mean something else", "say it with label_from"),
     (_errno.ENOENT, ": no directory '", "make that directory first"),
     (_errno.ESTALE, "since it was opened", "open a snapshot that is there"),

@@ -130,6 +130,7 @@ def append(
             not read.
         delete_missing: drop samples that the source lacks; more than half of them only with
             force.
+        label_from: as of build(); by other directories than the image has it only with force.
         always: make a snapshot even if nothing changed.
         base: the snapshot to start from; None: the newest.
         file_size: a file or RBD image first grows to it; 0: it does not.

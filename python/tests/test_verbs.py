@@ -222,6 +222,9 @@ class Build(Case):
         self.assertEqual(caught.exception.__notes__, ["say it with label_from"])
         report = stele.append(self.source, self.target + "@v2", update=True, label_from="parent")
         self.assertFalse(report.created)
+        with self.assertRaisesRegex(stele.Error, "it has to be forced$") as caught:
+            stele.append(self.source, self.target + "@v2", label_from="none")
+        self.assertRegex(caught.exception.__notes__[0], "^give label_from .*; force=True labels by another rule$")
 
 
 class Versions(Case):

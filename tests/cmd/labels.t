@@ -141,6 +141,17 @@ done
 (cd "$tmp/src" && tar -cf "$tmp/m.tar" x y)
 run stele append --from=tar --label-from=auto "$tmp/m.tar" "$image@v2"
 is 1 "$status" "append, an archive: likewise" || diag "$out"
+for from in 1 3 none; do
+	run stele append --update --label-from=$from "$tmp/src" "$image@v2"
+	is 1 "$status" "append --label-from=$from, base by parent: refused"
+	ok "which is said" grep -q "of 'x/cat/1' is 'cat' there, and .* here; it has to be forced" \
+		<<<"$err" || diag "$err"
+	ok "and what to do" grep -q "^hint: give --label-from as .*; --force labels" <<<"$err"
+	ok "as it was" cmp -s "$image" "$tmp/parent"
+done
+run stele append --update --force --label-from=1 "$tmp/src" "$image@v2"
+is "0 x/cat/1:label=2 y/dog/2:label=3 y/dog/3:label=3" "$status $(seen @v2)" "unless forced"
+must cp "$tmp/parent" "$image"
 run stele append --label-from=parent "$tmp/src" "$image@v2"
 is "0 x/cat/1:label=0 y/dog/2:label=1 y/dog/3:label=1" "$status $(seen @v2)" "but as it was built"
 must cp "$tmp/parent" "$image"
