@@ -345,10 +345,14 @@ int row_payload(struct row *row, const char *path, size_t size)
 
 		row_key(row, key, strlen(key));
 	}
-	if (length < 0 || stat(full, &st) < 0)
+	if (length < 0)
 		return from_damaged(scan, row->record.offset, "cannot read '%.*s': %s",
 				    (int)(size < PATH_MAX ? size : PATH_MAX), path,
-				    strerror(length < 0 ? -length : errno));
+				    strerror(-length));
+	if (stat(full, &st) < 0)
+		return from_damaged(scan, row->record.offset, "cannot read '%s': %s%s", full,
+				    strerror(errno), errno == ENOENT && *path != '/' ?
+				    " (paths are relative to the manifest)" : "");
 	if (!S_ISREG(st.st_mode))
 		return from_damaged(scan, row->record.offset, "'%s' is not a regular file", full);
 	ret = from_spare(scan->from, full, &st);

@@ -400,7 +400,8 @@ ok "with what to do" grep -q "^hint: 'stele cat' reads them; 'stele build' takes
 	diag "$err"
 rm "$tmp/files/1"
 built --from=manifest "$tmp/m.csv"
-wrong "m.csv' at byte 11: cannot read 'files/1': No such file" "a file that is not there"
+wrong "/files/1': No such file or directory .paths are relative to the manifest." \
+	"a file that is not there"
 built --from=manifest --on-error=skip "$tmp/m.csv"
 is "0 1" "$status $(field "$out" .samples)" "--on-error=skip leaves it out"
 printf 'a\n1\n' >"$tmp/m.csv"
