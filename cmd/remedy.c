@@ -302,8 +302,8 @@ static const struct {
 	{-EOPNOTSUPP, NULL, "they would mean something else",
 	 "'stele build' makes an image of its own of this source"},
 	{-EOPNOTSUPP, " from ", "is not in the source",
-	 "add it there: some samples may lack it, but not all; or give --from as the image was "
-	 "built with it"},
+	 "add it there: some samples may lack it, but not all; or give --from, --key and --type as "
+	 "the image was built with them"},
 	{-EOPNOTSUPP, " table ", "instead of utf8", "--type=COLUMN:text makes them such"},
 	{-EOPNOTSUPP, " table ", "] instead of ", SAME_LISTS},
 	{-EOPNOTSUPP, " table ", "instead of f64[", SAME_LISTS},

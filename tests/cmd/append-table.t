@@ -126,6 +126,12 @@ refused "field 'cls' has numbers" "'stele build'" "WebDataset, names behind numb
 csv m1.csv key,age,w k1,30,1.5 k2,40,2.5
 must stele build -q m1.csv m
 csv m2.csv key k3
+csv o1.csv id,x a,1
+csv o2.csv id,x b,2
+must stele build -q o1.csv o
+refused "field 'id' of the snapshot is not in the source" \
+	"add it there.*--key and --type as the image" "a column that --key takes" \
+	append --key=id o2.csv o@v2
 refused "field 'age' of the snapshot is not in the source" "add it there" "no column" \
 	append m2.csv m@v2
 csv m3.csv key,w k3,1.5
