@@ -214,11 +214,13 @@ static int open_snapshot(struct attempt *attempt,
 	path = attempt->mapping.target;
 	stele_access_of(stele_device_fd(dev), stele_path_is_rbd(path) ? NULL : path,
 			&attempt->mapping.access);
-	return stele_dataset_create(dev, &attempt->target,
-				    &STELE_OPTS(stele_open_opts,
-						.log = log->fn,
-						.log_user = log->user),
-				    &attempt->ds);
+	err = stele_dataset_create(dev, &attempt->target,
+				   &STELE_OPTS(stele_open_opts,
+					       .log = log->fn,
+					       .log_user = log->user),
+				   &attempt->ds);
+	/* Who opens the name has to prove its digest. */
+	return err ? err : stele_snapshot_check_names(&attempt->ds->image, &attempt->ds->snapshot);
 }
 
 static const char *way(const struct stele_identity *identity)

@@ -244,6 +244,11 @@ for command in "ls -l $tmp/bad" "cat $tmp/bad a/3" "ls --json $tmp/bad"; do
 	warned=$(grep -c "^stele: warning: class names of field 'label' are damaged: " <<<"$err")
 	is "0 1" "$status $warned" "names: ${command%% *} warns once" || diag "$err"
 done
+run stele map "$tmp/bad@v1" no-names
+is 3 "$status" "names: map publishes no name that nobody can open"
+ok "names: and says why" grep -q "cannot map .*class names of field 'label'" <<<"$err" ||
+	diag "$err"
+is "" "$(stele maps | grep no-names)" "names: none is there"
 ok "names: info says so" grep -q "label i64 (class names damaged)" < <(stele info "$tmp/bad" 2>&1)
 ok "names: a page says so" grep -q ">class names damaged<" \
 	< <(stele view --html=- "$tmp/bad" 2>"$tmp/log")
