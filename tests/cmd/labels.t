@@ -130,25 +130,26 @@ tree x/cat/1 y/dog/2
 built --label-from=parent
 must cp "$image" "$tmp/parent"
 echo 3 >"$tmp/src/y/dog/3"
-for option in --always --update --delete-missing; do
-	run stele append $option "$tmp/src" "$image@v2"
-	is 1 "$status" "append $option, base by parent: refused"
-	ok "with a sample" grep -qF "that of 'x/cat/1' is 'cat' there, and 'x' here; say where" \
-		<<<"$err" || diag "$err"
-	ok "and the option" grep -q "^hint: .*--label-from" <<<"$err"
+otherwise() { # SAID HINT OPTION...: refused, and the image is as it was
+	local said=$1 hint=$2
+	shift 2
+	run stele append "$@" "$tmp/src" "$image@v2"
+	is 1 "$status" "append $*, base by parent: refused"
+	ok "with a sample" grep -q "that of 'x/cat/1' is 'cat' there, and $said" <<<"$err" ||
+		diag "$err"
+	ok "and what to do" grep -q "^hint: $hint" <<<"$err" || diag "$err"
 	ok "as it was" cmp -s "$image" "$tmp/parent"
+}
+for option in --always --update --delete-missing; do
+	otherwise "'x' here; say where" "say it with --label-from" $option
+done
+for from in 1 3 none; do
+	otherwise ".* here; it has to be forced" "give --label-from as .*; --force labels" \
+		--update --label-from=$from
 done
 (cd "$tmp/src" && tar -cf "$tmp/m.tar" x y)
 run stele append --from=tar --label-from=auto "$tmp/m.tar" "$image@v2"
 is 1 "$status" "append, an archive: likewise" || diag "$out"
-for from in 1 3 none; do
-	run stele append --update --label-from=$from "$tmp/src" "$image@v2"
-	is 1 "$status" "append --label-from=$from, base by parent: refused"
-	ok "which is said" grep -q "of 'x/cat/1' is 'cat' there, and .* here; it has to be forced" \
-		<<<"$err" || diag "$err"
-	ok "and what to do" grep -q "^hint: give --label-from as .*; --force labels" <<<"$err"
-	ok "as it was" cmp -s "$image" "$tmp/parent"
-done
 run stele append --update --force --label-from=1 "$tmp/src" "$image@v2"
 is "0 x/cat/1:label=2 y/dog/2:label=3 y/dog/3:label=3" "$status $(seen @v2)" "unless forced"
 must cp "$tmp/parent" "$image"
