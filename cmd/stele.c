@@ -494,6 +494,7 @@ static const struct cmd *find(const char *name)
 	cmd_message("'%s' is not a command; see 'stele --help'", name);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		suggest_offer(&names, commands[i].name, strlen(commands[i].name));
+	suggest_offer(&names, "help", 4);
 	if (command_for(name))
 		cmd_hint("did you mean '%s'?", command_for(name));
 	else if (verb)

@@ -15,6 +15,7 @@
 
 #define LOAD_FLAGS    (JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL)
 #define MANIFEST_DATA 0 /* number of the field */
+#define MANIFEST_LOOK 4096 /* bytes, of which the first that is no space tells what it is */
 
 struct jsonl {
 	struct row row;
@@ -183,14 +184,29 @@ static int jsonl_scan(struct from_scan *scan)
 	return lines_scan(scan, take_line, &jsonl);
 }
 
+static size_t skip(const char *space, const uint8_t *data, size_t size, size_t at)
+{
+	while (at < size && data[at] && strchr(space, data[at]))
+		at++;
+	return at;
+}
+
+/* Return: what is behind its '{'; 0: there is none. Empty lines may come before. */
+static size_t object_begin(const uint8_t *data, size_t size)
+{
+	const size_t at = skip(" \t\r\n", data, size, lines_bom_size(data, size));
+
+	return at < size && data[at] == '{' ? at + 1 : 0;
+}
+
+/* A line that ends with its '{' is that of JSON in print, not of JSON Lines. */
 static bool detect(const uint8_t *data, size_t size)
 {
-	size_t at = lines_bom_size(data, size);
+	size_t at = object_begin(data, size);
 
-	if (at >= size || data[at++] != '{')
+	if (!at)
 		return false;
-	while (at < size && data[at] == ' ')
-		at++;
+	at = skip(" \t", data, size, at);
 	return at < size && data[at] == '"';
 }
 
@@ -205,15 +221,13 @@ const struct from_format from_jsonl = {
 static int manifest_scan(struct from_scan *scan)
 {
 	const uint8_t *data;
-	int64_t got = input_look(&scan->input, LINES_BOM_SIZE + 1, &data);
-	size_t bom;
+	int64_t got = input_look(&scan->input, MANIFEST_LOOK, &data);
 
 	if (got < 0)
 		return from_input_failed(scan, (int)got);
-	bom = lines_bom_size(data, (size_t)got);
 	/* The files come first, wherever their column is. */
 	record_field(&scan->from->fields, "data", 4, RECORD_FAMILY_BYTES);
-	return (size_t)got > bom && data[bom] == '{' ? jsonl_scan(scan) : csv_scan(scan);
+	return object_begin(data, (size_t)got) ? jsonl_scan(scan) : csv_scan(scan);
 }
 
 const struct from_format from_manifest = {

@@ -688,8 +688,11 @@ for line in '{"key":"a","x":1}' '{"key":"a","x":NaN}'; do
 	gzip -c "$tmp/t.jsonl" >"$tmp/t.jsonl.gz"
 	built "$tmp/t.jsonl.gz"
 	is "0 $wanted" "$status $(digest)" "JSON, a mark, gzip: the same" || diag "$err"
+	printf '\n \r\n%s\n' "$line" >"$tmp/t.jsonl"
+	built "$tmp/t.jsonl"
+	is "0 $wanted" "$status $(digest)" "JSON, empty lines at the begin" || diag "$err"
 done
-printf '%s{"path":"t.csv"}\n' "$bom" >"$tmp/m.jsonl"
+printf '%s\n{"path":"t.csv"}\n' "$bom" >"$tmp/m.jsonl"
 echo one >"$tmp/t.csv"
 built --from=manifest "$tmp/m.jsonl"
 is '0 ["t.csv",{"data":4}]' "$status $(fields)" "a manifest, a mark: is JSON" || diag "$err"

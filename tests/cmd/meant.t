@@ -193,6 +193,7 @@ done <<-EOF
 	unmount umount
 	rm stele snapshot delete
 	buidl build
+	hlep help
 EOF
 
 # ---- a table that is a manifest ----
