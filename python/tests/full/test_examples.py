@@ -76,9 +76,12 @@ class Examples(unittest.TestCase):
         """Manifests are YAML, and say what they are for."""
         import yaml
 
-        for name, mode in (("block", "Block"), ("filesystem", "Filesystem")):
+        for name, mode, access in (
+            ("block", "Block", "ReadOnlyMany"),
+            ("filesystem", "Filesystem", "ReadWriteMany"),
+        ):
             documents = list(yaml.safe_load_all((EXAMPLES / f"kubernetes/{name}.yaml").open()))
             claim = documents[0]["spec"]
-            self.assertEqual(claim["accessModes"], ["ReadOnlyMany"])
+            self.assertEqual(claim["accessModes"], [access])
             self.assertEqual(claim["volumeMode"], mode)
             self.assertTrue(all(d["apiVersion"] and d["metadata"]["name"] for d in documents))
