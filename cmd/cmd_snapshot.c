@@ -13,6 +13,7 @@
 
 #include "json.h"
 #include "layout.h"
+#include "key.h"
 #include "keys.h"
 #include "parse.h"
 #include "snapshots.h"
@@ -321,7 +322,7 @@ static const char *add_key(struct request *request, const char *text)
 
 	if (wanted || request->error)
 		return wanted;
-	if (*key == '#' && !parse_number(key + 1, 0, UINT64_MAX, &id))
+	if (key_is_id(key, &id))
 		request->error = keys_add_id(&request->keys, id);
 	else
 		request->error = keys_add(&request->keys, key, strlen(key));

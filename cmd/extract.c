@@ -129,35 +129,48 @@ static void sort(struct extract *job)
 	job->count = kept;
 }
 
-/* Unknown keys are said and counted; only the rest is an error. */
-static int choose(struct extract *job, char **keys)
+static void say_unknown(struct extract *job, const char *what, const char *key)
+{
+	char *name = text_escape(key, strlen(key));
+
+	cmd_message(what, name ? name : key);
+	free(name);
+	job->failed++;
+}
+
+/*
+ * The sample of that key, which may be a directory too, and what is below it; of #ID the sample
+ * alone. One that is unknown is said and counted. Return: 0; errno.
+ */
+static int append_named(struct extract *job, const char *key)
 {
 	uint64_t id;
-	char *name;
-	int error;
+	int error = key_resolve(job->ds, key, false, &id), below;
 
+	if (error == -ERANGE) {
+		say_unknown(job, "no sample '%s'", key);
+		return 0;
+	}
+	if (error && error != -ENOENT && error != -EINVAL)
+		return error;
+	if (!error && append(job, id))
+		return -ENOMEM;
+	below = key_is_id(key, &id) ? 0 : append_below(job, key);
+	if (error && below == 0)
+		say_unknown(job, "no key '%s', and none below it", key);
+	return below < 0 ? below : 0;
+}
+
+static int choose(struct extract *job, char **keys)
+{
 	if (!*keys) {
 		job->count = stele_dataset_count(job->ds);
 		return 0;
 	}
 	for (; *keys; keys++) {
-		error = key_resolve(job->ds, *keys, false, &id);
-		error = error ? error : append(job, id);
-		if (error == -ENOENT || error == -EINVAL) {
-			error = append_below(job, *keys);
-			if (error == 0) {
-				name = text_escape(*keys, strlen(*keys));
-				cmd_message("no key '%s', and none below it",
-					    name ? name : *keys);
-				free(name);
-				job->failed++;
-			}
-		} else if (error == -ERANGE) {
-			cmd_message("no sample '%s'", *keys);
-			job->failed++;
-			error = 0;
-		}
-		if (error < 0)
+		int error = append_named(job, *keys);
+
+		if (error)
 			return error;
 	}
 	sort(job);

@@ -14,12 +14,17 @@
 #include "parse.h"
 #include "text.h"
 
+bool key_is_id(const char *text, uint64_t *id)
+{
+	return text[0] == '#' && !parse_number(text + 1, 0, UINT64_MAX, id);
+}
+
 int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,
 		uint64_t *id)
 {
 	uint64_t other;
 
-	if (keys_only || text[0] != '#' || parse_number(text + 1, 0, UINT64_MAX, id))
+	if (keys_only || !key_is_id(text, id))
 		return stele_dataset_lookup(ds, text, strlen(text), id);
 	if (*id >= stele_dataset_count(ds))
 		return -ERANGE;

@@ -5,13 +5,16 @@
 #ifndef STELE_CMD_KEY_H
 #define STELE_CMD_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "stele.h"
 
+/* Is it "#" and digits? Else it is a key. */
+bool key_is_id(const char *text, uint64_t *id);
+
 /*
- * The sample that `text` names: "#" and digits are an id unless `keys_only`,
- * everything else is a key.
+ * The sample that `text` names: by its id only unless `keys_only`.
  * Return: 0; -ENOENT, -ERANGE, and what stele_dataset_lookup() returns.
  */
 int key_resolve(struct stele_dataset *ds, const char *text, bool keys_only,

@@ -67,6 +67,15 @@ ok "both are not there" test -f "$tmp/jail/dir/a" -o -f "$tmp/jail/dir/a/b" -o \
 	-f "$tmp/jail/dir/a/b/c"
 extract --force
 is 1 "$status" "a key below another is a failure with --force"
+rm -rf "$tmp/jail/dir"
+run stele extract "$tmp/image" "$tmp/jail/dir" a
+is "1 3" "$status $(($(find "$tmp/jail/dir" -type f | wc -l) +
+	$(grep -c "^stele: cannot write 'a" <<<"$err")))" "so it is of one named, and those below" ||
+	diag "$err"
+ok "and nothing else" test ! -e "$tmp/jail/dir/z"
+rm -rf "$tmp/jail/dir"
+run stele extract "$tmp/image" "$tmp/jail/dir" '#0'
+is "0 1" "$status $(find "$tmp/jail/dir" -type f | wc -l)" "#ID is the sample alone"
 
 # What holds an image is replaced by nothing, least of all the one that is read.
 mkdir -p "$tmp/taken/image" "$tmp/self"
