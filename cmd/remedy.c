@@ -87,8 +87,8 @@
 #define CUT_OFF "bytes, but its target only"
 #define FULL_SIZE "give the target its full size again, or copy the image anew"
 #define NOT_EVEN_ROOT                                                        \
-	"not even root may: see whether it is immutable (lsattr), or on an " \
-	"NFS that squashes root"
+	"not even root may: see whether it is immutable or append-only (lsattr), or on an NFS that " \
+	"squashes root"
 
 static const struct {
 	int error;
@@ -286,6 +286,9 @@ static const struct {
 	 RUN_AS "a user who may write there: see PERMISSIONS in stele(1)"},
 	{-EACCES, NULL, NULL, READ_PERMISSION},
 	{-EPERM, NULL, "anybody but", NULL},
+	{-EPERM, NULL, "cannot replace '",
+	 RUN_AS "its owner: files of others stay in a directory with the sticky bit, and all with "
+	 "the attributes i or a (lsattr)"},
 	{-EPERM, NULL, NULL, READ_PERMISSION},
 	{-EOPNOTSUPP, " append ", "the source has no splits",
 	 "append the whole directory that the image was built from: only what is new in it is "

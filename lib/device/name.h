@@ -80,6 +80,12 @@ void stele_file_warn_beside(const char *path, const char *shown, const char *but
 /* Take over owner (else logged) and mode of `old`, durably. Return: 0; errno. */
 int stele_file_adopt(struct stele_device *dev, const struct stele_device *old);
 /*
+ * May another file take the place of this one? The kernel is asked, which knows of sticky
+ * directories and attributes: rmdir() checks that first, and removes nothing that is no directory.
+ * Return: 0; -EPERM; -EACCES; -EROFS.
+ */
+int stele_file_may_replace(const char *path);
+/*
  * Give `path` to the file `name`. Return: 0; -ESTALE (`path` does not lead to `old` any
  * more); errno.
  */

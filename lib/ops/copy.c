@@ -617,14 +617,20 @@ static int make_image(struct copy *c, const char *target)
 	return ret == -EEXIST && find_image(c, target) ? 0 : ret;
 }
 
-/* What the same copy would go on with is kept, and what it could not make good is not. */
+/*
+ * What the same copy would go on with is kept. What it could not make good is not, nor is a whole
+ * one that cannot take the place of the old.
+ */
 static int finish_beside(struct copy *c, int ret)
 {
 	struct stele_claim *claim = c->txn.claim;
+	const bool whole = ret == 0;
 
-	if (ret == 0)
-		return stele_claim_finish(claim);
-	claim->keep = claim->copy_of && ret != -EBADMSG && ret != -EUCLEAN &&
+	if (whole)
+		ret = stele_claim_finish(claim);
+	if (!ret)
+		return 0;
+	claim->keep = !whole && claim->copy_of && ret != -EBADMSG && ret != -EUCLEAN &&
 		      !stele_file_check_whole(claim->dev) &&
 		      (claim->resumed || c->report->sent_size);
 	if (!claim->keep) /* nobody shall be told that it can be resumed */

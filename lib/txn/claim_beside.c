@@ -207,9 +207,6 @@ static int open_beside(struct stele_claim *claim)
 {
 	char *left = NULL;
 
-	claim->real = realpath(claim->path, NULL);
-	if (!claim->real)
-		return -errno;
 	resume(claim, &left);
 	stele_file_warn_beside(claim->real, claim->path, left ? left : claim->beside, &claim->log);
 	free(left);
@@ -218,11 +215,24 @@ static int open_beside(struct stele_claim *claim)
 	return claim->dry ? stele_rehearsal_open(claim->dev, &claim->dev) : 0;
 }
 
+static int log_irreplaceable(const struct stele_claim *claim, int error)
+{
+	stele_log_error(&claim->log, "cannot replace '%s': %s", claim->path,
+			error == -ESTALE ? "somebody has changed it meanwhile, and keeps it" :
+					   strerror(-error));
+	return error;
+}
+
 int stele_claim_begin_beside(struct stele_claim *claim)
 {
 	struct stele_device *const replaced = claim->dev;
-	int ret = open_beside(claim);
+	int ret;
 
+	claim->real = realpath(claim->path, NULL);
+	ret = claim->real ? stele_file_may_replace(claim->real) : -errno;
+	if (ret) /* better before all is written than after */
+		return log_irreplaceable(claim, ret);
+	ret = open_beside(claim);
 	if (ret < 0) {
 		stele_log_error(&claim->log,
 				"cannot create a file beside '%s', to take its place: %s",
@@ -262,14 +272,8 @@ int stele_claim_finish(struct stele_claim *claim)
 		ret = check_replaced(claim);
 	if (!ret)
 		ret = stele_file_replace(claim->beside, claim->replaced, claim->real);
-	if (ret) {
-		stele_log_error(&claim->log, "cannot replace '%s': %s",
-				claim->path,
-				ret == -ESTALE ? "somebody has changed it "
-						 "meanwhile, and keeps it" :
-						 strerror(-ret));
-		return ret;
-	}
+	if (ret)
+		return log_irreplaceable(claim, ret);
 	free(claim->beside);
 	claim->beside = NULL;
 	claim->created = false; /* it has a name that was there before */

@@ -191,10 +191,9 @@ int stele_claim_take(struct stele_claim *claim)
 		return ret;
 	if (stele_claim_wants_beside(claim))
 		ret = stele_claim_begin_beside(claim);
-	if (claim->resumed)
+	if (ret || claim->resumed)
 		return ret;
-	if (!ret)
-		ret = take_space(claim);
+	ret = take_space(claim);
 	if (!ret)
 		ret = stele_claim_remove_snaps(claim, claim->dev);
 	if (!ret) {

@@ -257,6 +257,42 @@ for place in 0x1000 0x2000 0x100000 0x101000 0x180000 0x1ff000; do
 done
 taken
 
+# ---- what cannot take the place of the old ----
+
+# The last step fails when all is copied.
+if strace -qq -e trace=rename -e inject=rename:error=EIO true 2>/dev/null; then
+	begin "a file that cannot be replaced"
+	ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" -e signal=none \
+		-e trace=rename -e inject=rename:error=EIO stele copy -f "$tmp/s.good@v2" "$over"
+	is "1 stele: cannot replace '$over': Input/output error" "$status $err" "$what"
+	is "t $(sum <"$tmp/old")" "$(ls "$tmp/w") $(sum <"$over")" "$what: is there alone, as it was"
+else
+	skip_block 2 "needs strace"
+fi
+
+# That of somebody else in a directory with the sticky bit may be written, and not replaced.
+if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
+	begin "a file of somebody else"
+	chmod 755 "$tmp"
+	chmod 1777 "$tmp/w"
+	chmod 666 "$over"
+	inode=$(stat -c %i "$over")
+	for command in "copy -nf $tmp/s.good@v2" "copy -f $tmp/s.good@v2" "build -qnf $tmp/s" \
+		"build -qf $tmp/s"; do
+		# shellcheck disable=SC2086 # words
+		run setpriv --reuid=65534 --regid=65534 --clear-groups "$BUILD/stele" $command "$over"
+		is "1 1" "$status $(grep -c "^stele: cannot replace '$over': " <<<"$err")" \
+			"${command%% /*}: $what" || diag "$err"
+		is "hint: run it as its owner" "$(tail -n 1 <<<"$err" | cut -d: -f1,2)" \
+			"${command%% /*}: is said so"
+	done
+	is "$inode t $(sum <"$tmp/old")" "$(stat -c %i "$over") $(ls "$tmp/w") $(sum <"$over")" \
+		"$what: is there alone, as it was"
+	chmod 755 "$tmp/w"
+else
+	skip_block 9 "needs root and setpriv"
+fi
+
 # ---- names that leave no room for more ----
 
 x=$(printf 'x%.0s' {1..241})

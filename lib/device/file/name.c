@@ -325,6 +325,13 @@ int stele_file_adopt(struct stele_device *dev, const struct stele_device *old)
 	return fchmod(fd, was.st_mode & 07777) || fsync(fd) ? -errno : 0;
 }
 
+int stele_file_may_replace(const char *path)
+{
+	if (rmdir(path) && (errno == EPERM || errno == EACCES || errno == EROFS))
+		return -errno;
+	return 0;
+}
+
 int stele_file_replace(const char *name, const struct stele_device *old,
 		       const char *path)
 {
