@@ -427,7 +427,8 @@ struct stele_sample {
 };
 
 /**
- * Bytes of a bytes, utf8 or tensor field, never outside the sample. Return: 0;
+ * Bytes of a bytes, utf8 or tensor field, never outside the sample; elements of a tensor
+ * may begin at any byte, not aligned to their size. Return: 0;
  * -ERANGE; -EINVAL (another type); -EUCLEAN (the memory shown by a view was modified);
  * -EOWNERDEAD (see above).
  */

@@ -87,26 +87,47 @@ static Py_ssize_t sample_length(PyObject *self)
 
 /* ---- fields ------------------------------------------------------------------- */
 
+/*
+ * Where elements lie at any byte, a copy that is aligned: PyTorch reads memory that others
+ * lend as if it were, and crashes on complex128. Return: NULL with an exception.
+ */
+static PyObject *tensor_field(struct py_entry *entry, uint32_t index, uint32_t dtype,
+			      const void *data, uint64_t size)
+{
+	const struct py_dtype *type = py_dtype(dtype);
+	uint64_t dims[STELE_RANK_MAX];
+	int rank = stele_sample_shape(&entry->sample, index, dims);
+	struct py_entry *piece;
+
+	if (!type)
+		return NULL;
+	if (rank < 0)
+		return py_raise(rank, NULL);
+	if ((uintptr_t)data % type->size == 0)
+		return py_tensor_new(entry, data, size, dtype, (uint32_t)rank, dims);
+	piece = py_piece_new(entry->block, size);
+	if (!piece)
+		return NULL;
+	memcpy(piece->block->memory, data, size);
+	piece->block->readonly = entry->block->readonly;
+	return py_piece_tensor(piece, size, dtype, (uint32_t)rank, dims);
+}
+
 /* `text` as it is in the sample; NULL with an exception. */
 static PyObject *bytes_field(struct py_entry *entry, uint32_t index,
 			     const struct stele_field *field)
 {
-	uint64_t dims[STELE_RANK_MAX], size;
 	PyObject *tensor, *view;
 	const void *data;
+	uint64_t size;
 	int err = stele_sample_bytes(&entry->sample, index, &data, &size);
 
 	if (err)
 		return py_raise(err, NULL);
 	if (field->type == STELE_TYPE_UTF8)
 		return PyUnicode_DecodeUTF8(data, (Py_ssize_t)size, "strict");
-	if (field->type == STELE_TYPE_TENSOR) {
-		err = stele_sample_shape(&entry->sample, index, dims);
-		if (err < 0)
-			return py_raise(err, NULL);
-		return py_tensor_new(entry, data, size, field->dtype, (uint32_t)err,
-				     dims);
-	}
+	if (field->type == STELE_TYPE_TENSOR)
+		return tensor_field(entry, index, field->dtype, data, size);
 	tensor = py_tensor_new(entry, data, size, STELE_DTYPE_U8, 1, &size);
 	if (!tensor)
 		return NULL;

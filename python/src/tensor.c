@@ -2,7 +2,8 @@
 /*
  * tensor.c - Tensor: a piece of a sample as elements with a shape
  *
- * Row-major and contiguous, as the format stores them.
+ * Row-major and contiguous, as the format stores them, and aligned to their size, as it does
+ * not: sample.c copies those that are not.
  */
 #include "py.h"
 
@@ -56,10 +57,6 @@ static void tensor_dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-/*
- * A type without alignment guarantees: elements may lie at any byte, which NumPy can
- * handle, and consumers of DLPack are told by the address.
- */
 static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
 	struct tensor *t = tensor_of(self);
@@ -146,7 +143,7 @@ static PyObject *tensor_repr(PyObject *self)
 static PyMethodDef methods[] = {
 	{"numpy", py_asarray, METH_NOARGS,
 	 "numpy($self, /)\n--\n\n"
-	 "As a NumPy array of its dtype and shape, not copied; bfloat16 as uint16."},
+	 "As a NumPy array of its dtype and shape, of the same memory; bfloat16 as uint16."},
 	{"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
 	 METH_VARARGS | METH_KEYWORDS, NULL},
 	{"__dlpack_device__", py_dlpack_device, METH_NOARGS, NULL},
@@ -163,7 +160,9 @@ static PyGetSetDef members[] = {
 };
 
 static PyType_Slot slots[] = {
-	{Py_tp_doc, "A tensor in a sample: a buffer with dtype and shape, and DLPack."},
+	{Py_tp_doc,
+	 "A tensor in a sample: a buffer with dtype and shape, and DLPack.\n\n"
+	 "In memory of the sample, or in a copy of its own where that is not aligned to elements."},
 	{Py_tp_dealloc, tensor_dealloc},
 	{Py_tp_repr, tensor_repr},
 	{Py_bf_getbuffer, tensor_getbuffer},

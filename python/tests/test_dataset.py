@@ -653,6 +653,29 @@ class Fields(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "no field 'none': there are 'score', 'image', "):
             batch.stack("none")
 
+    def test_aligned(self):
+        """Elements are, however many bytes lie in front of them in the sample."""
+        path = str(images.DIRECTORY / "aligned.stele")
+        wanted = {
+            f"{size:02}": {
+                "a": bytes(size),
+                "x": numpy.arange(3) + 1j * size,
+                "y": numpy.full((2, 2), size, "f4"),
+            }
+            for size in range(33)
+        }
+        with stele.Writer(path) as writer:
+            for key, fields in wanted.items():
+                writer.put(key, fields)
+        for mapped in (False, True):
+            with stele.open(path, mmap=mapped) as ds:
+                for s in ds:
+                    for name in ("x", "y"):
+                        array = s[name].numpy()
+                        place = array.__array_interface__["data"]
+                        self.assertEqual(place, (place[0] // array.itemsize * array.itemsize, mapped))
+                        self.assertTrue(numpy.array_equal(array, wanted[s.key][name]))
+
     def test_dlpack_versions(self):
         s = self.ds[0]
         self.assertIn('"dltensor"', repr(s.__dlpack__()))
