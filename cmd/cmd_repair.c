@@ -119,7 +119,8 @@ static void summarize(const struct stele_repair_report *report, bool json)
 		if (report->wrong_front)
 			puts("block 0 to be rewritten, to show the tree of files");
 	} else {
-		puts("nothing to repair");
+		puts(report->branches ? "the branch to be written as a new generation" :
+					"nothing to repair");
 	}
 }
 

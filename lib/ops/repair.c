@@ -143,6 +143,10 @@ static int put_right(const char *target, const struct stele_repair_opts *opts,
 	int ret = stele_txn_begin_branch(&txn, target, opts->choose, dry,
 				       opts->backend, log);
 
+	if (ret == 0 && report->branches) { /* now that one of them is the image */
+		report->wrong_copies = stele_image_wrong_copies(txn.image);
+		report->wrong_catalogs = stele_image_wrong_catalogs(txn.image);
+	}
 	if (ret == 0 && (report->branches || stele_image_wrong_copies(txn.image) ||
 			 stele_image_wrong_catalogs(txn.image)))
 		ret = stele_txn_publish(&txn, opts->time);

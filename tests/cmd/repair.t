@@ -150,6 +150,10 @@ is 1 "$status" "superblocks and witness lost: nobody writes"
 run stele repair doubt.stele
 is 1 "$status" "superblocks and witness lost: nothing is repaired unasked"
 ok "superblocks and witness lost: but what to do is said" grep -q "^hint: .*--choose" <<<"$err"
+before=$(sha256sum <doubt.stele)
+run stele repair -n --choose=1 doubt.stele
+is "0 2 superblocks to be rewritten $before" "$status $(grep superblock <<<"$out") $(sha256sum <doubt.stele)" \
+	"superblocks and witness lost: what the choice would do" || diag "$out"
 must stele repair --choose=1 doubt.stele >/dev/null
 must stele append -q other doubt.stele@v3
 ok "superblocks and witness lost: until it was told to" stele verify -q doubt.stele
@@ -308,6 +312,13 @@ ok "branch 1 cannot be chosen" \
 ok "branch 2 can" grep -q "^branch 2: generation 2, .*2 snapshots" <<<"$out"
 run stele repair --choose=1 lost.stele
 ok "and who tries is told how to see that" grep -q "^hint: 'stele repair -n' shows" <<<"$err"
+before=$(sha256sum <lost.stele)
+run stele repair -n --choose=2 lost.stele
+is "0 1 catalog or witness to be rewritten" "$status $(tail -n 1 <<<"$out")" \
+	"what the choice would do"
+is "$before" "$(sha256sum <lost.stele)" "nothing is written yet"
+is "1 false" "$(stele repair -n --json --choose=2 lost.stele 2>/dev/null | tail -n 1 |
+	jq -r '"\(.wrong_catalogs) \(.changed)"')" "the same, as JSON"
 run stele repair --choose=2 lost.stele
 is "0 1" "$status $(grep -c "generation 3 was published" <<<"$err")" "chosen: it is said once"
 ok "and what becomes of the space" grep -q "is not reused yet" <<<"$err"
