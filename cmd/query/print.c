@@ -101,16 +101,37 @@ static void json_value(json_t *object, const char *name, const struct stele_quer
 		json_set_key(object, name, value->data, value->size);
 }
 
+#define NAME_SIZE 256
+
+/* A name once for each column, as members of an object have it: the second "x" is "x:1". */
+static const char *member_name(json_t *object, const char *name, char text[NAME_SIZE])
+{
+	size_t size = strnlen(name, NAME_SIZE - 16);
+
+	if (!json_object_get(object, name))
+		return name;
+	while (size && (name[size] & 0xc0) == 0x80) /* not within a character of UTF-8 */
+		size--;
+	for (uint32_t i = 1;; i++) {
+		snprintf(text, NAME_SIZE, "%.*s:%" PRIu32, (int)size, name, i);
+		if (!json_object_get(object, text))
+			return text;
+	}
+}
+
 static int json_row(struct stele_query *query, uint32_t count)
 {
 	struct stele_query_value value;
+	char name[NAME_SIZE];
 	json_t *object = json_make();
 	int error = 0;
 
 	for (uint32_t i = 0; i < count && !error; i++) {
 		error = stele_query_value(query, i, &value);
 		if (!error)
-			json_value(object, stele_query_column_name(query, i), &value);
+			json_value(object,
+				   member_name(object, stele_query_column_name(query, i), name),
+				   &value);
 	}
 	if (error)
 		json_decref(object);

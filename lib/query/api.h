@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 
 #define STELE_SQLITE_CALLS(X) \
+	X(bind_parameter_count) \
 	X(close) \
 	X(column_blob) \
 	X(column_bytes) \

@@ -104,8 +104,13 @@ static int prepare(struct stele_query *query, const char *sql)
 		return wrong(query, code);
 	if (query->statement && is_blank(rest) &&
 	    stele_sqlite.column_count(query->statement) > 0 &&
-	    !stele_sqlite.stmt_isexplain(query->statement))
-		return 0;
+	    !stele_sqlite.stmt_isexplain(query->statement)) {
+		if (!stele_sqlite.bind_parameter_count(query->statement))
+			return 0;
+		stele_log_error(&query->log, "a query has no parameters, such as ? or :name; text "
+				"is put in single quotes, as in 'cat'");
+		return -EINVAL;
+	}
 	stele_log_error(&query->log, "a query is one SELECT, and nothing else");
 	return -EINVAL;
 }

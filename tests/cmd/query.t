@@ -217,6 +217,8 @@ run stele query --json small "SELECT key, x, n FROM samples WHERE key < 'd' ORDE
 is '{"key":"a","x":"inf","n":1}
 {"key":"b","x":"-inf","n":-5}
 {"key":"c","x":null,"n":7}' "$out" "JSON"
+run stele query --json small "SELECT key, n, n + 1 AS key, n FROM samples WHERE key = 'a'"
+is '{"key":"a","n":1,"key:1":2,"n:1":1}' "$out" "JSON: columns of one name"
 run stele query --ids small 'SELECT key, id FROM samples WHERE n >= 0 ORDER BY id DESC LIMIT 2'
 is "$(stele query small 'SELECT id FROM samples WHERE n >= 0 ORDER BY id DESC LIMIT 2' |
 	tail -n 2)" "$out" "ids"
@@ -270,6 +272,8 @@ refused 'SELECT id FROM samples WHERE' 'incomplete input'
 refused '' "one SELECT, and nothing else"
 refused 'SELECT 1; SELECT 2' "one SELECT, and nothing else"
 refused 'EXPLAIN SELECT 1' "one SELECT, and nothing else"
+refused 'SELECT id FROM samples WHERE key = :key' "has no parameters"
+refused 'SELECT id FROM samples WHERE n = ?1' "has no parameters"
 refused 'DELETE FROM samples' "may not be modified"
 refused 'INSERT INTO samples(id) VALUES (7)' "a SELECT, and nothing else"
 refused 'CREATE TABLE t(a)' "a SELECT, and nothing else"
