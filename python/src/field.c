@@ -25,17 +25,18 @@ static void raise_no_field(const struct py_core *core, PyObject *name)
 
 int py_field_index(const struct py_core *core, PyObject *name)
 {
+	Py_ssize_t size;
 	const char *text;
 
 	if (!PyUnicode_Check(name)) {
 		PyErr_SetString(PyExc_TypeError, "a field is named by a str");
 		return -1;
 	}
-	text = PyUnicode_AsUTF8AndSize(name, NULL);
+	text = PyUnicode_AsUTF8AndSize(name, &size);
 	if (!text)
 		return -1;
 	for (uint32_t i = 0; i < core->field_count; i++)
-		if (!strcmp(core->fields[i].name, text))
+		if (!strcmp(core->fields[i].name, text) && strlen(text) == (size_t)size)
 			return (int)i;
 	raise_no_field(core, name);
 	return -1;
@@ -108,9 +109,11 @@ static int take_names(struct stele_field *field, PyObject *tuple, const char ***
 		return -1;
 	}
 	for (Py_ssize_t i = 0; i < count; i++) {
-		(*names)[i] = PyBytes_AsString(PyTuple_GetItem(tuple, i));
-		if (!(*names)[i])
+		char *name;
+
+		if (PyBytes_AsStringAndSize(PyTuple_GetItem(tuple, i), &name, NULL))
 			return -1;
+		(*names)[i] = name;
 	}
 	field->names = *names;
 	field->name_count = (uint32_t)count;

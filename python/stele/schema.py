@@ -10,7 +10,7 @@ from typing import Any, cast
 from . import _stele
 from .dataset import DTYPES, TYPES, Field, field_of
 from .errors import short
-from .options import number
+from .options import number, text
 
 Kind = type[bytes] | type[str] | type[int] | type[float] | Sequence[str] | Field
 """bytes, str, int, float; names of classes, for an int; or tensor()."""
@@ -98,7 +98,7 @@ def columns(fields: Mapping[str, Field]) -> tuple[Column, ...]:
             _NUMBERS[field.type],
             DTYPES.index(field.dtype),
             tuple(dim or 0 for dim in field.shape),
-            tuple(name.encode("utf-8", "surrogateescape") for name in field.classes),
+            tuple(text(f"field {name!r}: class", entry) for entry in field.classes),
             _values(field),
         )
         for name, field in fields.items()

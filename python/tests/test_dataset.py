@@ -652,6 +652,9 @@ class Fields(unittest.TestCase):
                     batch.stack(field.name)
         with self.assertRaisesRegex(KeyError, "no field 'none': there are 'score', 'image', "):
             batch.stack("none")
+        name = next(iter(self.ds.fields))
+        with self.assertRaises(KeyError):
+            self.ds[0][name + "\0"]
 
     def test_aligned(self):
         """Elements are, however many bytes lie in front of them in the sample."""

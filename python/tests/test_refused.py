@@ -166,6 +166,8 @@ class Wrong(Case):
         """What would else be found when all is put: names, notes, options."""
         with self.assertRaisesRegex(ValueError, "note 'a.x00b' has a NUL in it"):
             stele.Writer(self.target, note="a\0b")
+        with self.assertRaisesRegex(ValueError, "field 'label': class 'a.x00b' has a NUL in it"):
+            stele.Writer(self.target, {"label": ["a\0b", "a"]})
         for name in ("a b", "-x", "n" * 64):
             with self.assertRaisesRegex(stele.Error, f"bad snapshot name '{name[:60]}"):
                 stele.Writer(f"{self.target}@{name}", {"data": bytes})
