@@ -226,6 +226,15 @@ static void suggest_option(const struct cmd *cmd)
 	suggest_print(&options, "--");
 }
 
+/* In "-x.jpg" getopt_long() is still at its letters when one of them is unknown. */
+static void hint_dash(void)
+{
+	const char *word = current.argv && optopt ? current.argv[optind] : NULL;
+
+	if (word && word[0] == '-' && word[1] == optopt && word[2])
+		cmd_hint("an argument that begins with '-' stands behind '--'");
+}
+
 int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 {
 	va_list args;
@@ -236,6 +245,7 @@ int cmd_misuse(const struct cmd *cmd, const char *format, ...)
 		va_end(args);
 	} else {
 		suggest_option(cmd);
+		hint_dash();
 	}
 	fprintf(stderr, "Try 'stele %s --help'.\n", cmd->name);
 	return CMD_USAGE;

@@ -453,7 +453,7 @@ static const char *command_for(const char *word)
 		{"fix", "repair"}, {"get", "cat"}, {"show", "info"},
 		{"stat", "info"}, {"unpack", "extract"}, {"add", "append"}, {"cp", "copy"},
 		{"clone", "copy"}, {"trim", "gc"}, {"prune", "gc"}, {"defrag", "compact"},
-		{"grow", "resize"}, {"unmount", "umount"},
+		{"grow", "resize"}, {"unmount", "umount"}, {"compare", "diff"}, {"cmp", "diff"},
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -149,9 +149,13 @@ int stele_txn_rename(struct stele_txn *txn, const char *from, const char *to)
 static int txn_undelete(struct stele_txn *txn, const char *name, const char *as)
 {
 	int ret = name ? stele_txn_undelete_snapshot(txn, name, as) : -EINVAL;
+	uint32_t index;
 
 	if (ret == -ENOENT)
-		stele_log_error(&txn->log, "no deleted snapshot has this name, or gc freed it");
+		stele_log_error(&txn->log,
+				stele_snapshot_find(txn->image, name, NULL, &index) < 0 ?
+					"no deleted snapshot has this name, or gc freed it" :
+					"it is there, and is not deleted");
 	return ret;
 }
 

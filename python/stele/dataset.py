@@ -353,8 +353,8 @@ class Dataset(_stele.Dataset):
         """Indices of the samples whose fields match: ``ds.select("label = 7 AND width > 256")``.
 
         Args:
-            where: what may follow WHERE in SQL (that of SQLite), of the columns id, key, size,
-                the int, float and str fields, and FIELD_name, the name of a class; see
+            where: an expression, as behind WHERE in SQL (that of SQLite), of the columns id, key,
+                size, the int, float and str fields, and FIELD_name, the name of a class; see
                 stele-query(1). Only a str field has samples read. A label is a number, and its
                 class ``label_name``; ``split`` is a name itself. Without an error,
                 ``label = 'cat'`` matches nothing, and neither does ``split = 1``: say

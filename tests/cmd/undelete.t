@@ -70,6 +70,7 @@ undelete() {
 	is "" "$(list "$target")" "$words: not even the last one is left"
 	must stele snapshot undelete "$target@v1"
 	ok "$words: the last one is back" stele ls "$target@v1"
+	fails 1 "it is there, and is not deleted" stele snapshot undelete "$target@v1"
 }
 each_target undelete 16M
 
