@@ -87,8 +87,8 @@
 #define CUT_OFF "bytes, but its target only"
 #define FULL_SIZE "give the target its full size again, or copy the image anew"
 #define NOT_EVEN_ROOT                                                        \
-	"not even root may: see whether it is immutable or append-only (lsattr), or on an NFS that " \
-	"squashes root"
+	"not even root may: see whether it is immutable or append-only (lsattr), or on an NFS " \
+	"that squashes root"
 
 static const struct {
 	int error;

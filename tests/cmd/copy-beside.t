@@ -265,7 +265,8 @@ if strace -qq -e trace=rename -e inject=rename:error=EIO true 2>/dev/null; then
 	ASAN_OPTIONS=detect_leaks=0 run strace -f -qq -o "$tmp/trace" -e signal=none \
 		-e trace=rename -e inject=rename:error=EIO stele copy -f "$tmp/s.good@v2" "$over"
 	is "1 stele: cannot replace '$over': Input/output error" "$status $err" "$what"
-	is "t $(sum <"$tmp/old")" "$(ls "$tmp/w") $(sum <"$over")" "$what: is there alone, as it was"
+	is "t $(sum <"$tmp/old")" "$(ls "$tmp/w") $(sum <"$over")" \
+		"$what: is there alone, as it was"
 else
 	skip_block 2 "needs strace"
 fi
@@ -280,7 +281,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >"$tmp/which"; then
 	for command in "copy -nf $tmp/s.good@v2" "copy -f $tmp/s.good@v2" "build -qnf $tmp/s" \
 		"build -qf $tmp/s"; do
 		# shellcheck disable=SC2086 # words
-		run setpriv --reuid=65534 --regid=65534 --clear-groups "$BUILD/stele" $command "$over"
+		run setpriv --reuid=65534 --regid=65534 --clear-groups \
+			"$BUILD/stele" $command "$over"
 		is "1 1" "$status $(grep -c "^stele: cannot replace '$over': " <<<"$err")" \
 			"${command%% /*}: $what" || diag "$err"
 		is "hint: run it as its owner" "$(tail -n 1 <<<"$err" | cut -d: -f1,2)" \

@@ -70,8 +70,8 @@ is 1 "$status" "a key below another is a failure with --force"
 rm -rf "$tmp/jail/dir"
 run stele extract "$tmp/image" "$tmp/jail/dir" a
 is "1 3" "$status $(($(find "$tmp/jail/dir" -type f | wc -l) +
-	$(grep -c "^stele: cannot write 'a" <<<"$err")))" "so it is of one named, and those below" ||
-	diag "$err"
+	$(grep -c "^stele: cannot write 'a" <<<"$err")))" \
+	"so it is of one named, and those below" || diag "$err"
 ok "and nothing else" test ! -e "$tmp/jail/dir/z"
 rm -rf "$tmp/jail/dir"
 run stele extract "$tmp/image" "$tmp/jail/dir" '#0'

@@ -152,7 +152,8 @@ is 1 "$status" "superblocks and witness lost: nothing is repaired unasked"
 ok "superblocks and witness lost: but what to do is said" grep -q "^hint: .*--choose" <<<"$err"
 before=$(sha256sum <doubt.stele)
 run stele repair -n --choose=1 doubt.stele
-is "0 2 superblocks to be rewritten $before" "$status $(grep superblock <<<"$out") $(sha256sum <doubt.stele)" \
+is "0 2 superblocks to be rewritten $before" \
+	"$status $(grep superblock <<<"$out") $(sha256sum <doubt.stele)" \
 	"superblocks and witness lost: what the choice would do" || diag "$out"
 must stele repair --choose=1 doubt.stele >/dev/null
 must stele append -q other doubt.stele@v3
