@@ -115,6 +115,11 @@ def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """Of this job, unless they are given."""
     group = torch.distributed.is_available() and torch.distributed.is_initialized()
     if rank is None:
+        if world_size is not None and world_size != 1 and not group:
+            raise ValueError(
+                f"world_size={world_size} without a rank: torch.distributed, which else has it, "
+                "is not initialized"
+            )
         rank = torch.distributed.get_rank() if group else 0
     if world_size is None:
         world_size = torch.distributed.get_world_size() if group else 1

@@ -357,7 +357,7 @@ class Samplers(unittest.TestCase):
         windowed = list(self.sampler(shuffle="windowed", block_size=8, block_count=4))
         self.assertEqual(sorted(windowed), self.all)
         self.assertNotEqual(windowed, self.all)
-        for bad in ({"rank": 1}, {"shuffle": "x"}, {"rank": 2, "world_size": 2}):
+        for bad in ({"rank": 1}, {"shuffle": "x"}, {"rank": 2, "world_size": 2}, {"world_size": 2}):
             with self.assertRaises(ValueError):
                 self.sampler(**bad)
 
