@@ -270,6 +270,7 @@ static const struct {
 	 "--via=fuse' needs no EROFS"},
 	{-ENOENT, NULL, "that can be undeleted", UNDELETE},
 	{0, NULL, "that can be undeleted", UNDELETE},
+	{0, " build ", "no labels from directories", "--label-from=1 takes them from there"},
 	{-ENOENT, NULL, "empty image", FILL},
 	{0, NULL, "empty image: it has overwritten", NULL},
 	{0, NULL, "empty image", FILL},

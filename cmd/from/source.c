@@ -195,16 +195,20 @@ static int detect(struct from *from, const struct from_shard *shard,
 	return -EBADMSG;
 }
 
+static bool is_payload(const struct from_opts *opts, const struct from_format *format,
+		       const char *name)
+{
+	return format->options & FROM_PAYLOAD &&
+	       !strcmp(name, opts->payload ? opts->payload : FROM_PAYLOAD_COLUMN);
+}
+
 /* What a table takes its keys from, and a manifest its paths, is no field. */
 static const char *taken(const struct from_opts *opts, const struct from_format *format,
 			 const char *name)
 {
 	if (!strcmp(name, opts->key ? opts->key : FROM_KEY_COLUMN))
 		return "the column of the keys";
-	if (format->options & FROM_PAYLOAD &&
-	    !strcmp(name, opts->payload ? opts->payload : FROM_PAYLOAD_COLUMN))
-		return "the column of the paths";
-	return NULL;
+	return is_payload(opts, format, name) ? "the column of the paths" : NULL;
 }
 
 static int compare_columns(const void *a, const void *b)
@@ -255,6 +259,11 @@ static int check_options(const struct from_opts *opts, const struct from_format 
 		cmd_message("--%s does not go with %s%s", given[i].name,
 			    format ? "sources of format " : "a directory",
 			    format ? format->name : "");
+		return -EINVAL;
+	}
+	if (format && opts->key && is_payload(opts, format, opts->key)) {
+		cmd_message("--key=%s names the column of the paths, which are the keys without it",
+			    opts->key);
 		return -EINVAL;
 	}
 	return format ? check_types(opts, format) : 0;

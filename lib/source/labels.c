@@ -209,7 +209,17 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 	return 0;
 }
 
-static void look_for_fields(struct stele_labels *labels, const struct tops *tops)
+static bool has_directories(const struct stele_labels *labels)
+{
+	unsigned int count = 0;
+
+	for (const struct stele_label_dir *d = labels->dirs; d && count < 2; d = d->next)
+		count += d->samples > 0;
+	return count > 1;
+}
+
+static void look_for_fields(struct stele_labels *labels, const struct tops *tops,
+			    const struct stele_log *log)
 {
 	switch (labels->from) {
 	case STELE_LABEL_FROM_NONE:
@@ -219,6 +229,12 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 		labels->has_label = labels->has_split || is_mostly_below_top(labels);
 		if (labels->has_split)
 			labels->level = CLASS_LEVEL_IN_SPLIT;
+		if (!labels->has_label && has_directories(labels))
+			stele_log_warning(log, "no labels from directories, as no more samples lie "
+					  "in them than beside them");
+		if (labels->has_label && !labels->has_split && tops->classes)
+			stele_log_warning(log, "what could be splits are classes, as there are "
+					  "other directories beside them");
 		return;
 	case SPLIT_LEVEL:
 		labels->has_label = true;
@@ -391,7 +407,7 @@ static int choose(struct stele_labels *labels, const struct stele_schema *base,
 	if (base)
 		ret = follow_base(labels, &tops, base, log);
 	else
-		look_for_fields(labels, &tops);
+		look_for_fields(labels, &tops, log);
 	if (ret || !labels->has_label)
 		return ret;
 	ret = find_all_names(labels);

@@ -74,6 +74,12 @@ is "$without 1 sample outside of all class directories, such as 'README'" "$err"
 tree a/1 1 2
 built
 is "1 2 a/1" "$(seen)" "a flat tree with a stray directory has none"
+is "" "$err" "which nobody expects"
+tree a/1 b/2 1 2
+built
+is "1 2 a/1 b/2" "$(seen)" "nor has a tree with as many beside its directories"
+is "stele: warning: no labels from directories, as no more samples lie in them than beside them
+hint: --label-from=1 takes them from there" "$err" "which is said, and what helps"
 
 # ---- as told ----
 
