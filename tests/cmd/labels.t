@@ -66,6 +66,18 @@ is "bus/2:label=0 car/1:label=1 train/1:label=2" "$(seen)" \
 tree train/old/1 car/new/1
 built
 is "car/new/1:label=0 train/old/1:label=1" "$(seen)" "and have directories"
+is "hint: --label-from=2 takes classes from the directories in them" \
+	"$(tail -n 1 <<<"$err" | cut -d, -f1)" "which is said, and what helps"
+tree photos/train/cat/1 photos/val/dog/2
+built
+is "photos/train/cat/1:label=0 photos/val/dog/2:label=0" "$(seen)" \
+	"a directory too many is a class"
+is "stele: warning: label has one class, 'photos': all directories lie in that one" \
+	"$(head -n 1 <<<"$err")" "which is said"
+is "hint: name that directory as SOURCE" "$(tail -n 1 <<<"$err" | cut -d, -f1)" "and what helps"
+tree photos/1 photos/2
+built
+is "" "$err" "nothing is said of one without others"
 tree a/1 a/2 b/1 README
 built
 is "README:label=-1 a/1:label=0 a/2:label=0 b/1:label=1" "$(seen)" \
