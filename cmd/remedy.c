@@ -272,7 +272,8 @@ static const struct {
 	{0, NULL, "that can be undeleted", UNDELETE},
 	{0, " build ", "no labels from directories", "--label-from=1 takes them from there"},
 	{0, " build ", "what could be splits",
-	 "--label-from=2 takes classes from the directories in them, --label-from=none has no labels"},
+	 "--label-from=2 takes classes from the directories in them, --label-from=none has no "
+	 "labels"},
 	{0, " build ", "label has one class",
 	 "name that directory as SOURCE, or archive what is in it; --label-from=2 takes the "
 	 "directories in it as classes"},

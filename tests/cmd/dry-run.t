@@ -121,7 +121,9 @@ must chmod 666 closed/image.stele
 run as "$BUILD/stele" build -n -f src closed/image.stele
 if [ "$(id -u)" = 0 ]; then
 	is 1 "$status" "build -n -f: no permission to create a file beside it"
-	ok "build -n -f: says so" grep -qF "cannot replace 'closed/image.stele': Permission denied" <<<"$err" || diag "$err"
+	ok "build -n -f: says so" \
+		grep -qF "cannot replace 'closed/image.stele': Permission denied" <<<"$err" ||
+		diag "$err"
 else
 	skip_block 2 "needs root"
 fi
