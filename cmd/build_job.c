@@ -58,6 +58,17 @@ static int show_progress(void *user, const struct stele_progress *progress)
 	return progress_show(NULL, &known);
 }
 
+/* What an append is told of is what classes are new. */
+static void log_line(void *user, enum stele_log_level level, const char *line)
+{
+	const struct cmd_log *log = user;
+
+	if (level == STELE_LOG_INFO && !log->quiet)
+		cmd_message("%s", line);
+	else
+		cmd_log_line(user, level, line);
+}
+
 void build_job_begin(struct build_job *job)
 {
 	struct build_options *options = job->options;
@@ -65,7 +76,7 @@ void build_job_begin(struct build_job *job)
 	job->report.size = sizeof(job->report);
 	job->log.target = job->target ? job->target : job->source;
 	job->log.quiet = options->quiet;
-	options->opts.log = cmd_log_line;
+	options->opts.log = log_line;
 	options->opts.log_user = &job->log;
 	options->opts.progress = show_progress;
 	options->opts.progress_user = job;

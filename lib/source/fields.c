@@ -147,9 +147,33 @@ static int translate(struct taking *t, struct stele_class_names *names,
 	return ret;
 }
 
+#define NAMED_MAX 3 /* new classes that are named, of which one may be a typing error */
+
+static void log_new(const struct taking *t, const struct stele_class_names *names,
+		    uint32_t known, const char *field)
+{
+	const uint32_t count = names->count - known;
+	char text[NAMED_MAX * (STELE_QUOTE_SIZE + 4)] = "", more[32] = "", quoted[STELE_QUOTE_SIZE];
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < count && i < NAMED_MAX; i++) {
+		const char *name = names->list[known + i];
+
+		stele_source_quote(name, strlen(name), quoted);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'",
+					 i ? ", " : "", quoted);
+	}
+	if (count > NAMED_MAX)
+		snprintf(more, sizeof(more), " and %u more", count - NAMED_MAX);
+	if (count)
+		stele_log_info(t->log, "field '%s' has %u new class%s: %s%s", field, count,
+			       count == 1 ? "" : "es", text, more);
+}
+
 static int join_names(struct taking *t, struct stele_class_names *names,
 		      const struct stele_field *field)
 {
+	const uint32_t known = names->count;
 	uint32_t *sorted = malloc(((size_t)names->count + 1) * sizeof(*sorted));
 	int ret;
 
@@ -166,6 +190,8 @@ static int join_names(struct taking *t, struct stele_class_names *names,
 		names->list);
 	ret = translate(t, names, sorted, field);
 	free(sorted);
+	if (!ret)
+		log_new(t, names, known, field->name);
 	return ret;
 }
 

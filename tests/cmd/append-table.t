@@ -30,6 +30,25 @@ refused() {
 	ok "$what: says what to do" grep -q -e "^hint: $hint" <<<"$err" || diag "$err"
 }
 
+# ---- new names ----
+
+# One may be a typing error.
+csv c1.csv key,label k0,cat k1,dog
+csv c2.csv key,label k2,dgo k3,cat
+must stele build -q c1.csv grown
+for words in "-n c2.csv" c2.csv; do
+	# shellcheck disable=SC2086 # words
+	run stele append $words grown@v2
+	is "0 stele: field 'label' has 1 new class: 'dgo'" "$status $err" "append $words: named"
+done
+csv c3.csv key,label k4,e k5,d k6,c k7,b k8,dgo
+run stele append c3.csv grown@v3
+is "0 stele: field 'label' has 4 new classes: 'b', 'c', 'd' and 1 more" "$status $err" \
+	"of many some are named"
+csv c4.csv key,label k9,dog
+run stele append c4.csv grown@v4
+is "0 " "$status $err" "of none there is no word"
+
 # ---- names, and what looks like numbers ----
 
 names="they would mean something else"
