@@ -396,18 +396,13 @@ static void warn(const struct stele_labels *labels, const struct stele_log *log)
 /* As of an archive of a directory that has those of classes, or splits: hardly what was meant. */
 static void warn_alone(const struct stele_labels *labels, const struct stele_log *log)
 {
-	const struct stele_label_dir *d = labels->dirs;
 	char text[STELE_QUOTE_SIZE];
 
 	if (labels->from != STELE_LABEL_FROM_AUTO || labels->has_split ||
-	    labels->classes.count != 1)
+	    labels->classes.count != 1 || !has_directories(labels))
 		return;
-	while (d && !d->parent)
-		d = d->next;
 	stele_source_quote(labels->classes.list[0], strlen(labels->classes.list[0]), text);
-	if (d)
-		stele_log_warning(log, "label has one class, '%s': all directories lie in that one",
-				  text);
+	stele_log_warning(log, "label has one class, '%s': all directories lie in that one", text);
 }
 
 /* Which fields there are, and their names. */
