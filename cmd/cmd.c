@@ -232,7 +232,7 @@ static void hint_dash(void)
 	const char *word = current.argv && optopt ? current.argv[optind] : NULL;
 
 	if (word && word[0] == '-' && word[1] == optopt && word[2])
-		cmd_hint("an argument that begins with '-' stands behind '--'");
+		cmd_hint("put '--' in front of an argument that begins with '-'");
 }
 
 int cmd_misuse(const struct cmd *cmd, const char *format, ...)

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "json.h"
-#include "layout.h"
 #include "key.h"
 #include "keys.h"
+#include "layout.h"
 #include "parse.h"
 #include "snapshots.h"
 #include "suggest.h"

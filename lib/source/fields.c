@@ -147,7 +147,7 @@ static int translate(struct taking *t, struct stele_class_names *names,
 	return ret;
 }
 
-#define NAMED_MAX 3 /* new classes that are named, of which one may be a typing error */
+#define NAMED_MAX 3 /* of the new classes: enough to see a typing error by */
 
 static void log_new(const struct taking *t, const struct stele_class_names *names,
 		    uint32_t known, const char *field)

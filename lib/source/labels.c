@@ -209,7 +209,7 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 	return 0;
 }
 
-static bool has_directories(const struct stele_labels *labels)
+static bool has_several_directories(const struct stele_labels *labels)
 {
 	unsigned int count = 0;
 
@@ -229,7 +229,7 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 		labels->has_label = labels->has_split || is_mostly_below_top(labels);
 		if (labels->has_split)
 			labels->level = CLASS_LEVEL_IN_SPLIT;
-		if (!labels->has_label && has_directories(labels))
+		if (!labels->has_label && has_several_directories(labels))
 			stele_log_warning(log, "no labels from directories, as no more samples lie "
 					  "in them than beside them");
 		if (labels->has_label && !labels->has_split && tops->classes)
@@ -399,7 +399,7 @@ static void warn_alone(const struct stele_labels *labels, const struct stele_log
 	char text[STELE_QUOTE_SIZE];
 
 	if (labels->from != STELE_LABEL_FROM_AUTO || labels->has_split ||
-	    labels->classes.count != 1 || !has_directories(labels))
+	    labels->classes.count != 1 || !has_several_directories(labels))
 		return;
 	stele_source_quote(labels->classes.list[0], strlen(labels->classes.list[0]), text);
 	stele_log_warning(log, "label has one class, '%s': all directories lie in that one", text);

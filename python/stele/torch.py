@@ -117,7 +117,7 @@ def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if rank is None:
         if world_size is not None and world_size != 1 and not group:
             raise ValueError(
-                f"world_size={world_size} without a rank: torch.distributed, which else has it, "
+                f"world_size={world_size} needs a rank: torch.distributed, which would give it, "
                 "is not initialized"
             )
         rank = torch.distributed.get_rank() if group else 0

@@ -365,8 +365,8 @@ echo '{"path":"files/1","data":"x"}' >"$tmp/d.jsonl"
 built --from=manifest "$tmp/d.jsonl"
 wrong "'data' is what the files become" "JSON: a member 'data'"
 built --from=manifest --payload=file --key=file "$tmp/m.jsonl"
-misused "--key=file names the column of the paths, which are the keys without it" \
-	"a column that is key and path"
+misused "--key=file names the column of the paths, which are the keys if there is \
+no column 'key'" "a column that is key and path"
 printf '{"label":"cat","file":"files/1","id":7}\n{"label":"dog","file":"%s/files/2 ,","id":8}\n' \
 	"$tmp" >"$tmp/m.jsonl"
 built --from=manifest --payload=file --key=id "$tmp/m.jsonl"

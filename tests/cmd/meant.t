@@ -199,8 +199,8 @@ EOF
 
 # ---- a key that begins with '-' ----
 
-hints "an argument that begins with '-' stands behind '--'" "ls" ls image.stele@v1 -x.jpg
-hints "an argument that begins with '-' stands behind '--'" "cat" cat image.stele@v1 -qx.jpg
+hints "put '--' in front of an argument that begins with '-'" "ls" ls image.stele@v1 -x.jpg
+hints "put '--' in front of an argument that begins with '-'" "cat" cat image.stele@v1 -qx.jpg
 hints "" "not of a letter that is no option" ls image.stele@v1 -k
 
 # ---- a table that is a manifest ----
