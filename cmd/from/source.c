@@ -262,8 +262,8 @@ static int check_options(const struct from_opts *opts, const struct from_format 
 		return -EINVAL;
 	}
 	if (format && opts->key && is_payload(opts, format, opts->key)) {
-		cmd_message("--key=%s names the column of the paths, which are the keys if there is "
-			    "no column 'key'", opts->key);
+		cmd_message("--key=%s names the column of the paths, which are the keys if there "
+			    "is no column 'key'", opts->key);
 		return -EINVAL;
 	}
 	return format ? check_types(opts, format) : 0;
