@@ -16,6 +16,7 @@
 
 #include "cmd.h"
 #include "from/later.h"
+#include "from/row.h"
 
 /* One thread's: the shard that it read from last stays open. */
 struct reader {
@@ -225,6 +226,22 @@ static int warn_alike(const struct from *from, const struct stele_schema *base)
 	return ret < 0 ? ret : 0;
 }
 
+/* Training code reads `label` and `split`, and no text is a class but by these names. */
+static void warn_of_capitals(const struct from *from, const struct stele_schema *base)
+{
+	for (uint32_t i = 0; from_has_types(from) && i < from->fields.count; i++) {
+		const struct record_field *field = &from->fields.list[i];
+		const char *name = field->field.name;
+		const char *meant = row_name_meant(name);
+
+		if (meant && field->family != RECORD_FAMILY_CLASS &&
+		    !record_find(&from->fields, meant, strlen(meant)) && !find_field(base, name))
+			cmd_message("warning: '%s' is a field like any other: to be the %s of "
+				    "samples it has to be called '%s' in the source",
+				    name, meant, meant);
+	}
+}
+
 /* Of the snapshot: classes, which have names. */
 static int other_meaning(struct from *from, const char *name)
 {
@@ -251,6 +268,8 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 
 	if (!ret)
 		ret = warn_alike(from, base);
+	if (!ret)
+		warn_of_capitals(from, base);
 	if (ret == -ENOENT)
 		return from_refused(from, -EOPNOTSUPP, "field '%s' of the snapshot is not in the "
 				    "source", name);

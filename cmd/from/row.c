@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "cmd.h"
@@ -41,6 +42,24 @@ static bool is(const char *name, size_t size, const char *wanted)
 	return size == strlen(wanted) && !memcmp(name, wanted, size);
 }
 
+static const char *const class_names[] = {"label", "split"};
+
+const char *row_name_meant(const char *name)
+{
+	for (size_t i = 0; i < sizeof(class_names) / sizeof(*class_names); i++)
+		if (strcmp(name, class_names[i]) && !strcasecmp(name, class_names[i]))
+			return class_names[i];
+	return NULL;
+}
+
+static bool is_class(const char *name, size_t size)
+{
+	for (size_t i = 0; i < sizeof(class_names) / sizeof(*class_names); i++)
+		if (is(name, size, class_names[i]))
+			return true;
+	return false;
+}
+
 bool row_of_manifest(const struct from *from)
 {
 	return from->format->options & FROM_PAYLOAD;
@@ -64,7 +83,7 @@ enum row_role row_role(struct from *from, const char *name, size_t size)
 		from->typed[column - opts->columns] = true;
 		return roles[column->type];
 	}
-	return is(name, size, "label") || is(name, size, "split") ? ROW_CLASS : ROW_FIELD;
+	return is_class(name, size) ? ROW_CLASS : ROW_FIELD;
 }
 
 /* ---- columns that options name ------------------------------------------------- */

@@ -39,6 +39,8 @@ enum row_role {
 
 /* A name that a sample or header has. */
 enum row_role row_role(struct from *from, const char *name, size_t size);
+/* "label" or "split", of a name that is one of these but for its case; else NULL. */
+const char *row_name_meant(const char *name);
 /*
  * An option names a column that the shard, or the sample at `offset`, does not have. Return:
  * -EINVAL (said): none had it so far; else as from_damaged().

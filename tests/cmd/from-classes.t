@@ -19,6 +19,28 @@ table 'key,label\na,1.0\nb,2.5\n'
 built "$tmp/t.csv"
 is "0 " "$status $err" "without gaps there is no word"
 
+# Of a name in upper case it is said what it would have to be.
+for name in Label SPLIT; do
+	meant=${name,,}
+	table "key,$name\na,cat\nb,dog\n"
+	printf '{"key":"a","%s":"cat"}\n{"key":"b","%s":"dog"}\n' $name $name >"$tmp/t.jsonl"
+	for file in t.csv t.jsonl; do
+		built "$tmp/$file"
+		is "0 stele: warning: '$name' is a field like any other: to be the $meant of \
+samples it has to be called '$meant' in the source" "$status $err" "$file: $name"
+		sed -e 's/^a,/c,/' -e 's/"a"/"c"/' "$tmp/$file" >"$tmp/more.${file#t.}"
+		run stele append --json "$tmp/more.${file#t.}" "$image@next"
+		is 0 "$status" "$file: $name: goes on" || diag "$err"
+		ok "$file: $name: without a word" not grep -q warning <<<"$err" || diag "$err"
+	done
+done
+table 'key,Label,label\na,cat,1\nb,dog,2\n'
+built "$tmp/t.csv"
+is "0 " "$status $err" "nor where there is another of that name"
+table 'key,Label\na,cat\nb,dog\n'
+built --type=Label:class "$tmp/t.csv"
+is "0 " "$status $err" "--type=Label:class: nor where it is a class by that name" || diag "$err"
+
 # A zero may be negative, as what %g prints: no integer, and no name of a class.
 for name in label x; do
 	table "key,$name\na,0.5\nb,-0\n"
