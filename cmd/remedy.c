@@ -384,6 +384,8 @@ static const struct {
 	{-EBADMSG, " from ", "does not end where its size says", NULL},
 	{-EBADMSG, " from ", "there is no column '", NULL},
 	{-EBADMSG, " from ", "(--arrays takes ", NULL},
+	{-EBADMSG, " from ", "(Fortran order)", NULL},
+	{-EBADMSG, " from ", " in the header", "each column needs a name of its own"},
 	{-EBADMSG, " from ", NULL, LEAVE_DAMAGE},
 	{-EBADMSG, " build ", NULL, NULL},
 	{-EUCLEAN, " build from ", NULL, NULL},

@@ -351,8 +351,8 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 	column->role = row_role(from, name, size);
 	for (size_t i = 0; i < csv->column_count; i++)
 		if (!strcmp(csv->columns[i].name, column->name))
-			return from_damaged(csv->scan, 0, "column '%s' is there twice",
-					    column->name);
+			return from_damaged(csv->scan, 0, "column '%s' is there twice "
+					    "in the header", column->name);
 	csv->column_count++;
 	if (column->role == ROW_KEY || column->role == ROW_PAYLOAD || column->role == ROW_NONE)
 		return 0;

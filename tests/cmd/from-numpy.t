@@ -60,6 +60,7 @@ printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '<f4', 'fortran_order': True, 's
 head -c 24 /dev/zero >>"$tmp/rows.npy"
 built "$tmp/rows.npy"
 wrong "rows.npy' at byte 0: .*Fortran order" ".npy: Fortran order"
+ok "the message itself says how to go on" not grep -q "^hint" <<<"$err" || diag "$err"
 for header in "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}" \
 	"{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}" \
 	"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 3)}" \

@@ -124,7 +124,8 @@ built "$tmp/t.csv"
 wrong "t.csv' at byte 4: column 'b' is not UTF-8" "bytes that are no text"
 table 'a,a\n1,2\n'
 built "$tmp/t.csv"
-wrong "t.csv' at byte 0: column 'a' is there twice" "a column twice"
+wrong "t.csv' at byte 0: column 'a' is there twice in the header" "a column twice"
+is "hint: each column needs a name of its own" "${err#*$'\n'}" "which no --on-error=skip would mend"
 table ',a\n0,1\n1,2\n'
 built "$tmp/t.csv"
 is '0 ["t.csv/0000000000",{"a":1}] ["t.csv/0000000001",{"a":2}]' "$status $(fields)" \
