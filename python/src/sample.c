@@ -293,7 +293,8 @@ static PyType_Slot slots[] = {
 	 "bytes(s), memoryview(s), numpy.frombuffer(s, 'u1'), torch.frombuffer(s, ...): all of\n"
 	 "its bytes, without a copy but for the first. s['field']: int or float of a scalar,\n"
 	 "str of text, memoryview of bytes, stele.Tensor of a tensor. The memory of all\n"
-	 "samples that were read together is kept until the last view of any is gone."},
+	 "samples that were read together is kept until the last view of any is gone. It may be\n"
+	 "written to, which the image does not see, unless the dataset is open with mmap."},
 	{Py_tp_dealloc, sample_dealloc},
 	{Py_tp_repr, sample_repr},
 	{Py_bf_getbuffer, sample_getbuffer},
