@@ -29,6 +29,8 @@
 #define MAP_AGAIN   "run 'stele unmap' and 'stele map' again"
 #define LEAVE_OUT   "use --on-error=skip to leave such files out"
 #define LEAVE_DAMAGE "use --on-error=skip to leave out what is damaged"
+#define MAKE_UTF8                                                            \
+	"if it is in Latin-1, 'iconv -f LATIN1 -t UTF-8 FILE' makes UTF-8 of it; else " LEAVE_DAMAGE
 #define WHEN_QUIET  "run it again once nobody writes there"
 #define MAY_READ    RUN_AS "a user who may read all of SOURCE, or " LEAVE_OUT
 #define FREE_BEHIND                                                          \
@@ -385,6 +387,8 @@ static const struct {
 	{-EBADMSG, " from ", "there is no column '", NULL},
 	{-EBADMSG, " from ", "(--arrays takes ", NULL},
 	{-EBADMSG, " from ", "(Fortran order)", NULL},
+	{-EBADMSG, " from ", " is not UTF-8", MAKE_UTF8},
+	{-EBADMSG, " from ", "unable to decode byte", MAKE_UTF8},
 	{-EBADMSG, " from ", " in the header", "each column needs a name of its own"},
 	{-EBADMSG, " from ", NULL, LEAVE_DAMAGE},
 	{-EBADMSG, " build ", NULL, NULL},

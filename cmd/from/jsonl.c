@@ -199,11 +199,19 @@ static size_t object_begin(const uint8_t *data, size_t size)
 	return at < size && data[at] == '{' ? at + 1 : 0;
 }
 
+/* Which lines_begin() refuses, and says how to go on. */
+static bool detect_utf16(const uint8_t *data, size_t size)
+{
+	return size >= 4 && (!memcmp(data, "\xff\xfe{", 4) || !memcmp(data, "\xfe\xff\0{", 4));
+}
+
 /* A line that ends with its '{' is that of JSON in print, not of JSON Lines. */
 static bool detect(const uint8_t *data, size_t size)
 {
 	size_t at = object_begin(data, size);
 
+	if (detect_utf16(data, size))
+		return true;
 	if (!at)
 		return false;
 	at = skip(" \t", data, size, at);

@@ -100,6 +100,22 @@ printf 'key,n\nx,1\n' | iconv -f UTF-8 -t UTF-16 >wide.csv
 hints "'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 of it" "build: a table in UTF-16" \
 	build wide.csv mixed.stele
 is "stele: 'wide.csv' is a text in UTF-16, not in UTF-8" "${err%%$'\n'*}" "which is said"
+for order in LE BE; do
+	printf '\ufeff{"key":"x"}\n' | iconv -f UTF-8 -t UTF-16$order >wide.jsonl
+	hints "'iconv -f UTF-16 -t UTF-8 FILE' makes UTF-8 of it" "build: JSON in UTF-16$order" \
+		build wide.jsonl mixed.stele
+done
+printf 'key,n\nx,\351\n' >latin1.csv
+printf '{"key":"x","n":"\351"}\n' >latin1.jsonl
+for file in latin1.csv latin1.jsonl; do
+	hints "if it is in Latin-1, 'iconv -f LATIN1 -t UTF-8 FILE' makes UTF-8 of it; `
+		`else use --on-error=skip to leave out what is damaged" "build: $file" \
+		build $file mixed.stele
+	iconv -f LATIN1 -t UTF-8 $file >"utf8.${file#*.}"
+	must stele build -q "utf8.${file#*.}" "${file#*.}.stele"
+	is é "$(stele query --csv "${file#*.}.stele" 'select n from samples' | sed 1d)" \
+		"$file: as it was meant"
+done
 mkdir last
 for i in 1 2 3; do echo $i >last/$i.txt && tar -C last -cf last/$i.tar $i.txt; done
 before=$(sum last/3.tar)
