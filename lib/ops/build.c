@@ -328,9 +328,10 @@ int stele_build_from(const struct stele_source_ops *ops, void *user,
 		     struct stele_build_report *report)
 {
 	const struct stele_origin origin = {.ops = ops, .user = user};
+	const char *quote = target ? "'" : "";
 
-	return STELE_CALL(build(&origin, target, opts, report),
-			  "cannot build '%s'", target ? target : "");
+	return STELE_CALL(build(&origin, target, opts, report), "cannot build %s%s%s", quote,
+			  target ? target : "an image", quote);
 }
 
 /* ---- stele_txn_create() ------------------------------------------------- */

@@ -164,6 +164,11 @@ rehearses "16.0 MiB, was" resize --size 16M image.stele
 refuses 2 resize --size 1M image.stele
 refuses 1 resize none.stele
 
+echo key,label >none.csv
+run stele build -n none.csv
+is "1 stele: cannot build an image: the source has no samples" "$status ${err%%$'\n'*}" \
+	"build -n of a source that has none, without a target"
+
 # ---- what is written is what was foretold ----
 
 run stele append -n --json more image.stele@v2
