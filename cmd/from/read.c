@@ -242,6 +242,31 @@ static void warn_of_capitals(const struct from *from, const struct stele_schema 
 	}
 }
 
+/* The name of a class that is, or is not, a number; NULL: there is none. */
+static const char *find_class(const struct stele_field *field, enum record_class_is what)
+{
+	for (uint32_t i = 0; i < field->name_count; i++)
+		if (record_class_is(field->names[i]) == what)
+			return field->names[i];
+	return NULL;
+}
+
+/* One name among numbers, maybe mistyped, and none of them is the label any more that it was. */
+static void warn_of_numbers(const struct from *from, const struct stele_schema *base)
+{
+	for (uint32_t i = 0; i < from->fields.count; i++) {
+		const struct stele_field *field = &from->fields.list[i].field;
+		const char *number = find_class(field, RECORD_CLASS_IS_NUMBER);
+		const char *name = find_class(field, RECORD_CLASS_IS_NAME);
+
+		if (number && name && !find_field(base, field->name) &&
+		    !row_has_type(from, field->name))
+			cmd_message("warning: '%s' has numbers, such as '%s', and names, such as "
+				    "'%s': all are names of classes then, and labels their "
+				    "indices in sorted order", field->name, number, name);
+	}
+}
+
 /* Of the snapshot: classes, which have names. */
 static int other_meaning(struct from *from, const char *name)
 {
@@ -268,8 +293,10 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 
 	if (!ret)
 		ret = warn_alike(from, base);
-	if (!ret)
+	if (!ret) {
 		warn_of_capitals(from, base);
+		warn_of_numbers(from, base);
+	}
 	if (ret == -ENOENT)
 		return from_refused(from, -EOPNOTSUPP, "field '%s' of the snapshot is not in the "
 				    "source", name);

@@ -37,6 +37,11 @@ static const struct from_column *find_column(const struct from_opts *opts, const
 		       compare_name);
 }
 
+bool row_has_type(const struct from *from, const char *name)
+{
+	return find_column(&from->opts, name, strlen(name));
+}
+
 static bool is(const char *name, size_t size, const char *wanted)
 {
 	return size == strlen(wanted) && !memcmp(name, wanted, size);

@@ -39,6 +39,8 @@ enum row_role {
 
 /* A name that a sample or header has. */
 enum row_role row_role(struct from *from, const char *name, size_t size);
+/* Does --type name it? */
+bool row_has_type(const struct from *from, const char *name);
 /* "label" or "split", of a name that is one of these but for its case; else NULL. */
 const char *row_name_meant(const char *name);
 /*

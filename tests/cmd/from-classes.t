@@ -41,6 +41,26 @@ table 'key,Label\na,cat\nb,dog\n'
 built --type=Label:class "$tmp/t.csv"
 is "0 " "$status $err" "--type=Label:class: nor where it is a class by that name" || diag "$err"
 
+# One name among numbers makes names of all.
+table 'key,label\na,10\nb,2\nc,3o\n'
+printf '{"key":"%s","label":%s}\n' a 10 b 2 c '"3o"' >"$tmp/t.jsonl"
+for file in t.csv t.jsonl; do
+	built "$tmp/$file"
+	is '0 ["a",{"label":0}] ["b",{"label":1}] ["c",{"label":2}]' "$status $(fields)" \
+		"$file: numbers and a name"
+	is "stele: warning: 'label' has numbers, such as '10', and names, such as '3o': all are `
+		`names of classes then, and labels their indices in sorted order" "$err" \
+		"$file: which is said"
+	sed 's/\<\([abc]\)\>/\1\1/' "$tmp/$file" >"$tmp/more.${file#t.}"
+	run stele append "$tmp/more.${file#t.}" "$image@next"
+	is "0 " "$status $err" "$file: not of classes that the image has"
+	built --type=label:class "$tmp/$file"
+	is "0 " "$status $err" "$file: nor where --type asks for it"
+done
+table 'key,label\na,10\nb,2\n'
+built --type=label:class "$tmp/t.csv"
+is "0 " "$status $err" "nor of numbers alone"
+
 # A zero may be negative, as what %g prints: no integer, and no name of a class.
 for name in label x; do
 	table "key,$name\na,0.5\nb,-0\n"
