@@ -250,6 +250,11 @@ stele.sources.Writer = Writer
                 stele.sources.build(self.mds(), self.target, **options)
         with self.assertRaisesRegex(TypeError, "source must be a list of paths, not 3"):
             stele.sources.build(3, self.target)
+        frame = type("DataFrame", (dict,), {"to_parquet": None})(name=[1])  # as of pandas: names of columns
+        with self.assertRaisesRegex(TypeError, r"paths, not a DataFrame: its to_parquet\(\) writes"):
+            stele.sources.build(frame, self.target)
+        with self.assertRaisesRegex(TypeError, "source must be paths, not dict objects"):
+            stele.sources.build([self.mds(), {"name": 1}], self.target)
         stele.sources.build(self.mds(), self.target, columns=(name for name in ("name", "n")), progress=False)
         with stele.open(self.target) as ds:
             self.assertEqual([*ds.fields], ["name", "n"])

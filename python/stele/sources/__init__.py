@@ -95,11 +95,24 @@ class Report(NamedTuple):
     seconds: float
 
 
+def _names(source: Path | Iterable[Path]) -> list[str]:
+    """TypeError: it is no path, nor several; such as rows in memory, which may have names, too."""
+    if isinstance(source, (str, bytes, os.PathLike)):
+        return [os.fsdecode(source)]
+    for way in ("save_to_disk", "to_parquet", "write_parquet"):  # datasets, pandas, polars
+        if hasattr(source, way):
+            kind = type(source).__name__
+            raise TypeError(f"source must be paths, not a {kind}: its {way}() writes what they can name")
+    names = [*several("source", source, "paths")]
+    for name in names:
+        if not isinstance(name, (str, bytes, os.PathLike)):
+            raise TypeError(f"source must be paths, not {type(name).__name__} objects")
+    return [*map(os.fsdecode, names)]
+
+
 def _paths(source: Path | Iterable[Path]) -> list[str]:
     """What is there, and what patterns match."""
-    if isinstance(source, (str, bytes, os.PathLike)):
-        source = [source]
-    names = [*map(os.fsdecode, several("source", source, "paths"))]
+    names = _names(source)
     found: list[str] = []
     for name in names:
         matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
