@@ -219,7 +219,8 @@ class Sampler(torch.utils.data.Sampler[int]):
         return self._iterator
 
     def state_dict(self, consumed: int | None = None) -> State:
-        """After as many samples of this rank since iter(); None: those handed out.
+        """After as many samples of this rank since iter(); None: those handed out. More than
+        the epoch has are its end, as where the last batch has fewer.
 
         Raises:
             ValueError: how many were is not known here, as with a batch sampler other than
