@@ -425,14 +425,37 @@ static int stat_quietly(int dir, const char *name, struct stat *st)
 	return 0;
 }
 
-/* The first descriptor of a process that leads to the target. 0 none, 1 found. */
-static int scan_process(struct guard *guard, int proc, const char *pid,
-			const struct stele_stack_node **node)
+/* Of a process, the first descriptor that leads to bytes of the target. */
+struct opener {
+	const struct stele_stack_node *node; /* as of stele_stack_is() */
+	struct stat st;
+	bool sharing; /* it is something else that has them */
+	char by[80];  /* who */
+};
+
+/* A disk may be open, as long as a partition that is the target is not. */
+static bool leads_to_target(const struct guard *guard, struct opener *opener)
+{
+	struct stele_span span;
+
+	opener->sharing = false;
+	if (stele_stack_is(&guard->stack, &opener->st, &opener->node))
+		return !opener->node || !opener->node->whole;
+	if (!S_ISREG(opener->st.st_mode) && !S_ISBLK(opener->st.st_mode))
+		return false;
+	stele_span_find(&opener->st, &span);
+	opener->sharing = stele_span_overlaps(&span, &guard->span);
+	return opener->sharing;
+}
+
+static bool scan_process(const struct guard *guard, int proc, const char *pid,
+			 struct opener *opener)
 {
 	struct dirent *entry;
+	bool found = false;
 	char path[64];
-	int fd, found = 0;
 	DIR *dir;
+	int fd;
 
 	snprintf(path, sizeof(path), "%.32s/fd", pid);
 	fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -440,16 +463,11 @@ static int scan_process(struct guard *guard, int proc, const char *pid,
 	if (!dir) { /* gone, or not ours to see */
 		if (fd >= 0)
 			close(fd);
-		return 0;
+		return false;
 	}
-	while (!found && (entry = readdir(dir))) {
-		struct stat st;
-
-		if (stat_quietly(fd, entry->d_name, &st))
-			continue;
-		found = stele_stack_is(&guard->stack, &st, node) &&
-			!(*node && (*node)->whole);
-	}
+	while (!found && (entry = readdir(dir)))
+		found = !stat_quietly(fd, entry->d_name, &opener->st) &&
+			leads_to_target(guard, opener);
 	closedir(dir);
 	return found;
 }
@@ -472,14 +490,12 @@ static void process_name(int proc, const char *pid, char *by, size_t size)
 	snprintf(by, size, "%.32s (%s)", pid, name);
 }
 
-/* 1: there is one; `by` says who. */
-static int find_opener(struct guard *guard,
-		       const struct stele_stack_node **node, char *by,
-		       size_t size)
+/* Return: 1: there is one; 0; negative errno. */
+static int find_opener(const struct guard *guard, struct opener *opener)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *entry;
-	int found = 0;
+	bool found = false;
 
 	if (!dir)
 		return -errno;
@@ -489,29 +505,30 @@ static int find_opener(struct guard *guard,
 
 		if (*end || pid <= 0 || pid == getpid())
 			continue;
-		found = scan_process(guard, dirfd(dir), entry->d_name, node);
+		found = scan_process(guard, dirfd(dir), entry->d_name, opener);
 		if (found)
-			process_name(dirfd(dir), entry->d_name, by, size);
+			process_name(dirfd(dir), entry->d_name, opener->by, sizeof(opener->by));
 	}
 	closedir(dir);
 	return found;
 }
 
-static int check_openers(struct guard *guard)
+static int check_openers(const struct guard *guard)
 {
+	static const char what[] = "open in process ";
 	const struct timespec wait = {.tv_nsec = OPENER_WAIT_NS};
-	const struct stele_stack_node *node = NULL;
-	char by[80];
+	struct opener opener;
 	int rc = 0;
 
 	for (int i = 0; i < OPENER_TRIES; i++) {
 		if (i)
 			nanosleep(&wait, NULL);
-		rc = find_opener(guard, &node, by, sizeof(by));
+		rc = find_opener(guard, &opener);
 		if (rc <= 0)
 			return rc;
 	}
-	return refuse(guard, node, "open in process ", by);
+	return opener.sharing ? refuse_sharing(guard, &opener.st, what, opener.by) :
+				refuse(guard, opener.node, what, opener.by);
 }
 
 static int check(struct guard *guard)

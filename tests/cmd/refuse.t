@@ -259,6 +259,18 @@ exec 7<"$loop"
 in_use "a device that somebody reads" "is open in process" "$loop"
 exec 7<&-
 builds "once nobody does" "$loop"
+again=$(losetup -f --show "$loop_file") && cleanup loop_drop "$again"
+exec 7<"$again"
+in_use "one that somebody reads as another device" \
+	"it shares bytes with '${again#/dev/}', which is open in process" "$loop"
+exec 7<"$loop_file"
+in_use "one whose file somebody reads" "it is over a file that is open in process" "$loop"
+exec 7<&-
+loop_drop "$again"
+beside=$(losetup -f --show --sizelimit 1M "$tmp/apart") && cleanup loop_drop "$beside"
+exec 7<"$beside"
+builds "one of whose file somebody reads another part" "$part"
+exec 7<&-
 
 # A device is refused as a file is, as long as anything says that there was an image.
 for block in 1 2 256 257; do

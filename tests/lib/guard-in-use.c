@@ -150,8 +150,16 @@ static void check_twins(void)
 	    !loop_attach(twin, 512, upper))
 		bail("no loop device");
 	is_free(node, "a device whose bytes another has, too");
+	snprintf(words, sizeof(words), "shares bytes with '%s', which is open in process",
+		 twin + strlen("/dev/"));
 	pid = opener_start(twin, O_RDONLY);
-	is_free(node, "a device with a reader of another");
+	is_used(node, words, "a device with a reader of another");
+	is_used(upper, words, "a device over one that is read");
+	is_int(0, stele_guard_claimed(node, NULL), "which an image may be changed with");
+	opener_stop(pid);
+	pid = opener_start(path, O_RDONLY);
+	is_used(node, "over a file that is open in process", "a device with a reader of its file");
+	is_used(upper, "over a file that is open in process", "a device two above it");
 	opener_stop(pid);
 	snprintf(words, sizeof(words), "shares bytes with '%s', which somebody",
 		 twin + strlen("/dev/"));
