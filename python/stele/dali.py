@@ -2,7 +2,7 @@
 """For DALI: what fn.external_source calls.
 
     jpegs, labels = fn.external_source(
-        stele.dali.Source("/dev/vdb@v1", 256, seed=1), num_outputs=2, parallel=False)
+        stele.dali.Source("/dev/vdb@v1", 256, seed=1), num_outputs=2, batch_info=True)
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ class Source:
         return len(self.data) // (self.batch_size * self.world_size)
 
     def __call__(self, info: Any) -> Any:
+        if not hasattr(info, "epoch_idx") or hasattr(info, "idx_in_batch"):
+            kind = type(info).__name__
+            raise TypeError(f"not called with a BatchInfo, but {kind}: external_source needs batch_info=True")
         if info.iteration >= len(self):
             raise StopIteration
         first = (info.iteration * self.world_size + self.rank) * self.batch_size

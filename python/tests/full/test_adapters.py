@@ -5,6 +5,7 @@ import itertools
 import os
 import subprocess
 import sys
+import types
 import unittest
 from collections import Counter
 from pathlib import Path
@@ -280,16 +281,24 @@ class Adapters(unittest.TestCase):
 
         self.shares(stele.dali.Source)
         source = stele.dali.Source(self.target, 16, seed=1)
+        sample = types.SimpleNamespace(iteration=0, epoch_idx=0, idx_in_batch=0)
+        for info in (0, sample):
+            with self.assertRaisesRegex(TypeError, "batch_info=True"):
+                source(info)
         try:
             from nvidia.dali import fn, pipeline_def
         except ImportError:
             self.skipTest("needs nvidia-dali")
 
         @pipeline_def(batch_size=16, num_threads=2, device_id=None)
-        def pipeline():
-            return tuple(fn.external_source(source, num_outputs=2, batch_info=True, no_copy=True))
+        def pipeline(**options):
+            return tuple(fn.external_source(source, num_outputs=2, **options))
 
-        pipe = pipeline()
+        with self.assertRaisesRegex(Exception, "batch_info=True"):
+            pipe = pipeline()
+            pipe.build()
+            pipe.run()
+        pipe = pipeline(batch_info=True, no_copy=True)
         pipe.build()
         for _ in range(2):
             seen = []
