@@ -9,6 +9,7 @@ import itertools
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, cast
 
@@ -145,6 +146,13 @@ def pin(target: str, digest: str) -> str:
     return choose(target, f"sha256:{digest}")
 
 
+def _whole_path(target: str) -> str | None:
+    """Of a relative path, from the root: what pickled it may be another directory's by then."""
+    if os.path.isabs(target) or not os.path.exists(split(target)[0]):
+        return None
+    return os.path.abspath(target)
+
+
 @once()
 def _reopen(
     cls: type[Dataset],
@@ -152,11 +160,17 @@ def _reopen(
     digest: str,
     options: dict[str, Any],
     part: tuple[int, int] | bytes | None,
+    whole: str | None,
 ) -> Dataset:
-    """What a pickled Dataset was, wherever it is unpickled. StaleError: it is gone."""
-    try:
-        dataset = cls(pin(target, digest), **options)
-    except (NotFound, Error):
+    """What a pickled Dataset was, wherever it is unpickled. StaleError: it is gone.
+
+    Relative paths are first taken as they are, as other machines may have to.
+    """
+    for place in filter(None, (target, whole)):
+        with suppress(NotFound, Error):
+            dataset = cls(pin(place, digest), **options)
+            break
+    else:
         # A mapping has a name only; and what is wrong is said best of the target itself.
         dataset = cls(target, **options)
         if dataset.info.digest != digest:
@@ -191,6 +205,7 @@ class Dataset(_stele.Dataset):
     """
 
     _options: dict[str, Any]
+    _whole: str | None
 
     def __new__(
         cls,
@@ -200,14 +215,16 @@ class Dataset(_stele.Dataset):
         backend: str | None = None,
         mmap: bool = False,
     ) -> Dataset:
-        made = super().__new__(cls, os.fsdecode(target), verify_number(verify), backend, mmap)
+        name = os.fsdecode(target)
+        made = super().__new__(cls, name, verify_number(verify), backend, mmap)
         dataset = cast(Dataset, made)
         dataset._options = {"verify": verify, "backend": backend, "mmap": mmap}
+        dataset._whole = _whole_path(name)
         return dataset
 
     def _select(self, which: Any) -> Dataset:
         part: Dataset = super()._select(which)
-        part._options = self._options
+        part._options, part._whole = self._options, self._whole
         return part
 
     def _key(self, id: int) -> str | None:
@@ -420,7 +437,7 @@ class Dataset(_stele.Dataset):
         info = self.info
         part = self._ids()
         kept = None if self._is_whole() else part if isinstance(part, tuple) else bytes(part)
-        return _reopen, (type(self), info.target, info.digest, self._options, kept)
+        return _reopen, (type(self), info.target, info.digest, self._options, kept, self._whole)
 
     def __enter__(self) -> Dataset:
         self._is_whole()  # ValueError: it is closed

@@ -7,6 +7,7 @@ import copy
 import errno
 import gc
 import io
+import os
 import pickle
 import signal
 import struct
@@ -385,6 +386,20 @@ class Sequence(unittest.TestCase):
             other = pickle.loads(pickle.dumps(ds))
             self.assertEqual([s.id for s in other], [s.id for s in ds])
             self.assertEqual(other.info.digest, ds.info.digest)
+
+    def test_pickle_of_a_relative_path(self):
+        """Processes that are spawned begin in the directory that their parent is in by then."""
+        target = Path(images.plain())
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(target.parent)
+        with stele.open(target.name) as ds:
+            os.chdir("/")
+            for some in (ds, ds.subset([4, 2])):
+                with pickle.loads(pickle.dumps(some)) as other:
+                    self.assertEqual([s.id for s in other], [s.id for s in some])
+            os.chdir(target.parent)
+            again = pickle.loads(pickle.dumps(ds))
+            self.assertTrue(again.info.target.startswith("plain.stele@"), "by its own name first")
 
     def test_pickle_of_what_is_gone(self):
         target = images.copy(images.plain(), "gone.stele")
