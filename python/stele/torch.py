@@ -62,6 +62,7 @@ __all__ = [
 _STATE = struct.Struct("<4Q")  # what the order is of, seed, epoch, position
 _MAGIC = int.from_bytes(SAMPLER_MARK, "little")  # and version
 _CHUNK = 1024  # positions that are looked up at once
+_WRAPPERS_MAX = 16  # samplers around each other
 
 
 class Dataset(torch.utils.data.Dataset[Any]):
@@ -138,7 +139,7 @@ def _fingerprint(source: Sized, shape: tuple[int, ...]) -> int:
     return int.from_bytes(sha.digest()[:6], "little")
 
 
-class Sampler(torch.utils.data.Sampler[int]):
+class Sampler(torch.utils.data.DistributedSampler[int]):
     """A shuffled order of indices for any number of ranks, in O(1) memory.
 
     Each rank gets every world_size-th position. Its state is 32 bytes, the same on all
@@ -150,6 +151,10 @@ class Sampler(torch.utils.data.Sampler[int]):
     the DataLoader handed out; a batch for which next() raises is not counted, unless it hands
     out another behind it. An interrupt may come between PyTorch's count and the loop: a state
     for that is taken in the loop, behind each step. StatefulDataLoader saves and loads it.
+
+    Lightning leaves it as it is, a DistributedSampler. What shares out the indices once
+    more, as Accelerate does, needs all of them: rank=0, world_size=1; else the DataLoader
+    raises ValueError.
 
     Args:
         data_source: what has a length; its state is refused by other data if it is a
@@ -174,7 +179,9 @@ class Sampler(torch.utils.data.Sampler[int]):
     ) -> None:
         if isinstance(data_source, (str, bytes)):
             raise TypeError("Sampler takes a dataset, not the name of a target")
+        # Not that of the class above, which takes the whole order into memory.
         self.rank, self.world_size = _ranks(rank, world_size)
+        self.num_replicas = self.world_size
         self.drop_last = drop_last
         self._count = len(data_source)
         if not self._count:
@@ -192,8 +199,12 @@ class Sampler(torch.utils.data.Sampler[int]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that is iterated over, or will be."""
+        """The epoch that is iterated over, or will be; setting it is set_epoch()."""
         return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self.set_epoch(epoch)
 
     def set_epoch(self, epoch: int) -> None:
         """Iterate over this epoch next; where a state of it was loaded, over its rest."""
@@ -340,6 +351,23 @@ def _is_stateful() -> bool:
     return frame is not None
 
 
+def _refuse_sharing(sampler: Any) -> None:
+    """ValueError: between a DataLoader and a Sampler of one rank's share is one that shares out
+    again: of each rank's share its own part would be left, and the rest be lost."""
+    for _ in range(_WRAPPERS_MAX):
+        if sampler is None or isinstance(sampler, Sampler):
+            return
+        for name in ("num_processes", "num_replicas"):  # of Accelerate; of PyTorch and others
+            count = getattr(sampler, name, 1)
+            if isinstance(count, int) and count > 1:
+                raise ValueError(
+                    f"{type(sampler).__name__} shares out what is one rank's share already: "
+                    "it needs Sampler(..., rank=0, world_size=1)"
+                )
+        above = getattr(sampler, "batch_sampler", None)
+        sampler = getattr(sampler, "sampler", None) if above is None else above
+
+
 def _watch(indices: _Indices) -> _Alone | _Ahead | None:
     """Of the DataLoader that is taking these indices, if there is one.
 
@@ -359,6 +387,8 @@ def _watch(indices: _Indices) -> _Alone | _Ahead | None:
     if not frame:
         return None
     taker = frame.f_locals["self"]
+    if indices.step > 1:
+        _refuse_sharing(getattr(taker, "_index_sampler", None))
     if not isinstance(taker, (_AloneIter, _WorkersIter)):
         return _Ahead(vars(taker), 0, False) if taker._num_workers else None
     sampler, size, drop_last = getattr(taker, "_index_sampler", None), 1, False
@@ -379,7 +409,7 @@ class _Indices(Iterator[int]):
             sampler._count, sampler._seed, sampler._epoch, kind, size, count
         )
         self._first = sampler._start + sampler.rank
-        self._step = sampler.world_size
+        self.step = sampler.world_size
         self._length = len(sampler)
         self._piece: list[int] = []
         self._watch: _Alone | _Ahead | None = None
@@ -408,8 +438,8 @@ class _Indices(Iterator[int]):
             raise StopIteration
         if not place:
             count = min(_CHUNK, self._length - self._taken)
-            first = self._first + self._taken * self._step
-            self._piece = memoryview(self._order.take(first, self._step, count)).cast("Q").tolist()
+            first = self._first + self._taken * self.step
+            self._piece = memoryview(self._order.take(first, self.step, count)).cast("Q").tolist()
         index = self._piece[place]
         self._taken += 1
         return index

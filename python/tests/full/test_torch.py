@@ -9,6 +9,8 @@ import os
 import pickle
 import random
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 from collections import Counter
@@ -336,6 +338,72 @@ class Tens(Passing):
             yield some
 
 
+class Processes(torch.utils.data.BatchSampler):
+    """Batches of which each process takes its own, as Accelerate has it."""
+
+    def __init__(self, sampler, rank):
+        self.batch_sampler = torch.utils.data.BatchSampler(sampler, 10, False)
+        self.rank, self.num_processes = rank, 2
+
+    def __iter__(self):
+        return itertools.islice(self.batch_sampler, self.rank, None, self.num_processes)
+
+    def arguments(self):
+        return {"batch_sampler": self}
+
+
+class Replicas(torch.utils.data.DistributedSampler):
+    """A sampler's indices as the dataset of another one, as Lightning and Ignite have it."""
+
+    def __init__(self, sampler, rank):
+        super().__init__(sampler, 2, rank, shuffle=False)
+        self.sampler = sampler
+
+    def __iter__(self):
+        indices = list(self.sampler)
+        return (indices[i] for i in super().__iter__())
+
+    def arguments(self):
+        return {"sampler": self, "batch_size": 10}
+
+
+LIGHTNING = """
+import json, sys
+import pictures
+pictures.torchvision()
+import lightning, torch
+from stele.torch import Dataset, Sampler
+
+target, directory = sys.argv[1:]
+
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.seen = torch.nn.Linear(1, 1), []
+
+    def training_step(self, batch):
+        self.seen += batch.tolist()
+        return self.layer(torch.ones(1, 1)).sum()
+
+    def on_train_epoch_end(self):
+        with open(f"{directory}/rank{self.global_rank}.{self.current_epoch}", "w") as file:
+            json.dump(self.seen, file)
+        self.seen = []
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+    def train_dataloader(self):
+        data = Dataset(target, pictures.number)
+        return torch.utils.data.DataLoader(data, 10, sampler=Sampler(data))
+
+
+lightning.Trainer(max_epochs=2, accelerator="cpu", devices=2, strategy="ddp", logger=False,
+                  enable_checkpointing=False, enable_progress_bar=False).fit(Model())
+"""
+
+
 class Samplers(unittest.TestCase):
     def setUp(self):
         self.data = stele.torch.Dataset(pictures.numbers(), number)
@@ -656,6 +724,34 @@ class Samplers(unittest.TestCase):
 
     def end(self, sampler):
         return sampler.state_dict(consumed=500)
+
+    def test_shared_again(self):
+        """Of what is one rank's share nothing is shared out once more, and so lost."""
+        for around in (Processes, Replicas):
+            for workers in (0, 2):
+                seen = []
+                for rank in range(2):
+                    whole = around(self.sampler(seed=1, rank=0, world_size=1), rank)
+                    loader = DataLoader(self.data, num_workers=workers, **whole.arguments())
+                    seen += [i for batch in loader for i in batch.tolist()]
+                    share = around(self.sampler(rank=rank, world_size=2), rank)
+                    loader = DataLoader(self.data, num_workers=workers, **share.arguments())
+                    with self.assertRaisesRegex(ValueError, rf"{around.__name__} .* rank=0, world"):
+                        next(iter(loader))
+                self.assertEqual(sorted(seen), self.all)
+
+    def test_lightning(self):
+        """Its ranks see each sample once in an epoch, with whatever it does to samplers."""
+        script = pictures.DIRECTORY / "ranks.py"
+        script.write_text(LIGHTNING)
+        subprocess.run([sys.executable, "-W", "ignore", script, pictures.numbers(), pictures.DIRECTORY],
+                       check=True, stdout=sys.stderr)  # fmt: skip
+        orders = []
+        for epoch in range(2):
+            ranks = [json.loads((pictures.DIRECTORY / f"rank{r}.{epoch}").read_text()) for r in range(2)]
+            self.assertEqual(sorted(ranks[0] + ranks[1]), self.all)
+            orders.append(ranks[0])
+        self.assertNotEqual(*orders)
 
     def test_fields(self):
         data = stele.torch.Dataset(pictures.numbers())
