@@ -260,8 +260,11 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
 
     @property
     def data(self) -> Dataset:
-        """The samples as a stele.Dataset in the same order, for stele.Loader."""
-        return self._whole.subset(memoryview(self._ids))
+        """The samples as a stele.Dataset in the same order, for stele.Loader; of those that
+        were assigned without their targets: its labels are those of the image."""
+        if isinstance(self.samples, _Lazy):
+            return self._whole.subset(memoryview(self._ids))
+        return self._whole.subset([self._where(index)[0] for index in range(len(self))])
 
     def _path(self, id: int) -> str:
         return f"{self._name}/{self._whole._key(id)}"

@@ -283,6 +283,13 @@ class Folders(unittest.TestCase):
         self.assertEqual(len(ours), len(theirs))
         self.assertTrue(same(ours[20][0], theirs[20][0]))
         self.assertEqual(ours[20][1], theirs[20][1])
+        paths = [path.partition("/train/")[2] for path, _ in ours.samples]
+        self.assertEqual([s.key.partition("/")[2] for s in ours.data], paths)
+        state = Sampler(ours).state_dict()
+        Sampler(ours).load_state_dict(state)
+        ours.samples = ours.samples[::-1]
+        with self.assertRaises(stele.StaleError):
+            Sampler(ours).load_state_dict(state)
 
         class Some(ImageFolder):
             def find_classes(self, directory):
