@@ -146,12 +146,12 @@ enum stele_build_flags {
 /*
  * Which directory a file's class is named after: the i64 field `label`, -1 if it lies in
  * none. Values from 1 to STELE_LABEL_FROM_LEVEL_MAX are a level: 1 is right below the source.
- * Unless that is the level of labels, directories at the top that are called train,
- * training, val, valid, validation or test (all of them, or two kinds of them), and have
- * directories, make the field `split` of the same kind.
+ * Unless that is the level of labels, directories that are called train, training, val,
+ * valid, validation or test (all of them, or two kinds of them), and have directories,
+ * make the field `split` of the same kind: those at the top, or in the only directory there.
  */
 enum stele_label_from {
-	/* 2 if there are splits; else 1 if most files lie in directories; else NONE */
+	/* below splits, if there are any; else 1 if most files lie in directories; else NONE */
 	STELE_LABEL_FROM_AUTO = 0,
 	STELE_LABEL_FROM_LEVEL_MAX = 255,
 	STELE_LABEL_FROM_PARENT, /* the directory that the file lies in */

@@ -2,10 +2,10 @@
 /*
  * labels.c - which directories are classes, and which are splits
  *
- * Left to itself: SPLIT/CLASS/... if directories at the top have the names of splits,
- * else CLASS/..., if most files lie in directories at all. Files outside of all
- * classes take no label from the others: theirs is STELE_NO_CLASS, and a warning says
- * how many there are.
+ * Left to itself: SPLIT/CLASS/... if directories at the top have the names of splits, or those
+ * in the only one there, which an archive has around all; else CLASS/..., if most files lie
+ * in directories at all. Files outside of all classes take no label from the others: theirs
+ * is STELE_NO_CLASS, and a warning says how many there are.
  */
 #include "lib/source/labels.h"
 
@@ -17,23 +17,44 @@
 #include "format/keys.h"
 #include "format/sections.h"
 
-#define SPLIT_LEVEL 1u
-#define CLASS_LEVEL_IN_SPLIT 2u
+#define TOP_LEVEL 1u /* of classes, or of splits with classes below them */
+
+enum split_kind { SPLIT_NONE, SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST };
+
+static enum split_kind split_kind(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum split_kind kind;
+	} names[] = {
+		{"train", SPLIT_TRAIN}, {"training", SPLIT_TRAIN},
+		{"val", SPLIT_VAL},	{"valid", SPLIT_VAL},
+		{"validation", SPLIT_VAL}, {"test", SPLIT_TEST},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcasecmp(name, names[i].name))
+			return names[i].kind;
+	return SPLIT_NONE;
+}
 
 /* ---- recording ------------------------------------------------------------- */
 
-static bool is_recorded(const struct stele_labels *labels, uint32_t level)
+/* That splits hold directories shows one level below them. */
+static bool may_be_class_in_split(const struct stele_label_dir *parent, uint32_t level)
 {
-	switch (labels->from) {
-	case STELE_LABEL_FROM_NONE:
+	return level <= TOP_LEVEL + 1 ||
+	       (level == TOP_LEVEL + 2 && parent && parent->level == TOP_LEVEL + 1 &&
+		split_kind(parent->name) != SPLIT_NONE);
+}
+
+static bool is_recorded(const struct stele_labels *labels, const struct stele_label_dir *parent,
+			uint32_t level)
+{
+	if (labels->from == STELE_LABEL_FROM_NONE)
 		return false;
-	case STELE_LABEL_FROM_PARENT:
-		return true;
-	case STELE_LABEL_FROM_AUTO:
-		return level <= CLASS_LEVEL_IN_SPLIT;
-	default: /* that splits hold directories shows at the second level */
-		return level <= CLASS_LEVEL_IN_SPLIT || level == labels->from;
-	}
+	return labels->from == STELE_LABEL_FROM_PARENT || level == labels->from ||
+	       may_be_class_in_split(parent, level);
 }
 
 int stele_labels_record(struct stele_labels *labels,
@@ -41,7 +62,7 @@ int stele_labels_record(struct stele_labels *labels,
 			const char *name, struct stele_label_dir **dir)
 {
 	*dir = parent;
-	if (!is_recorded(labels, level))
+	if (!is_recorded(labels, parent, level))
 		return 0;
 	*dir = calloc(1, sizeof(**dir) + strlen(name) + 1);
 	if (!*dir)
@@ -80,37 +101,19 @@ void stele_labels_count(struct stele_labels *labels, struct stele_label_dir *dir
 
 /* ---- splits ------------------------------------------------------------------ */
 
-enum split_kind { SPLIT_NONE, SPLIT_TRAIN, SPLIT_VAL, SPLIT_TEST };
-
-static enum split_kind split_kind(const char *name)
+/* Is it in a directory where splits are, with the name of one, or such a one itself? */
+static bool in_split(const struct stele_labels *labels, const struct stele_label_dir *dir)
 {
-	static const struct {
-		const char *name;
-		enum split_kind kind;
-	} names[] = {
-		{"train", SPLIT_TRAIN}, {"training", SPLIT_TRAIN},
-		{"val", SPLIT_VAL},	{"valid", SPLIT_VAL},
-		{"validation", SPLIT_VAL}, {"test", SPLIT_TEST},
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcasecmp(name, names[i].name))
-			return names[i].kind;
-	return SPLIT_NONE;
-}
-
-/* Is it in a directory at the top with the name of a split, or one itself? */
-static bool in_split(const struct stele_label_dir *dir)
-{
-	while (dir->parent)
+	while (dir && dir->level > labels->split_level)
 		dir = dir->parent;
-	return split_kind(dir->name) != SPLIT_NONE;
+	return dir && dir->level == labels->split_level && split_kind(dir->name) != SPLIT_NONE;
 }
 
-/* What the directories at the top look like. */
+/* What the directories look like that may be splits. */
 struct tops {
-	bool any, others; /* with samples; of them, without the name of a split */
-	bool classes;	  /* with the name of a split, and directories with samples */
+	unsigned int count; /* with samples */
+	bool others;	    /* of them are without the name of a split */
+	bool classes;	    /* with the name of a split, and directories with samples */
 	unsigned int kinds; /* of splits: bits */
 };
 
@@ -123,12 +126,13 @@ static struct tops look(struct stele_labels *labels)
 		d->used |= d->samples > 0;
 		if (!d->used)
 			continue;
-		if (d->parent) {
+		if (d->parent)
 			d->parent->used = true;
-			tops.classes |= in_split(d);
-		} else if (d->level == SPLIT_LEVEL) {
-			tops.any = true;
-			if (in_split(d))
+		if (d->level > labels->split_level) {
+			tops.classes |= in_split(labels, d);
+		} else if (d->level == labels->split_level) {
+			tops.count++;
+			if (in_split(labels, d))
 				tops.kinds |= 1u << split_kind(d->name);
 			else
 				tops.others = true;
@@ -142,6 +146,23 @@ static bool has_splits(const struct tops *tops)
 	const bool several = (tops->kinds & (tops->kinds - 1)) != 0;
 
 	return tops->kinds && (!tops->others || several);
+}
+
+/* One directory at the top that is no split may have all of them in it. */
+static struct tops find_splits(struct stele_labels *labels)
+{
+	struct tops tops, below;
+
+	labels->split_level = TOP_LEVEL;
+	tops = look(labels);
+	if (tops.count != 1 || tops.kinds)
+		return tops;
+	labels->split_level = TOP_LEVEL + 1;
+	below = look(labels);
+	if (has_splits(&below) && below.classes)
+		return below;
+	labels->split_level = TOP_LEVEL;
+	return tops;
 }
 
 /* ---- choice ------------------------------------------------------------------ */
@@ -202,10 +223,10 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 		return 0;
 	if (splits && tops->classes && !labels->has_split)
 		return refuse(log, "the source has splits");
-	if (labels->has_split && (tops->any || labels->at_top) && !splits)
+	if (labels->has_split && (tops->count || labels->at_top) && !splits)
 		return refuse(log, "the source has no splits");
 	if (labels->has_split)
-		labels->level = CLASS_LEVEL_IN_SPLIT;
+		labels->level = labels->split_level + 1;
 	return 0;
 }
 
@@ -228,7 +249,7 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 		labels->has_split = has_splits(tops) && tops->classes;
 		labels->has_label = labels->has_split || is_mostly_below_top(labels);
 		if (labels->has_split)
-			labels->level = CLASS_LEVEL_IN_SPLIT;
+			labels->level = labels->split_level + 1;
 		if (!labels->has_label && has_several_directories(labels))
 			stele_log_warning(log, "no labels from directories, as no more samples lie "
 					  "in them than beside them");
@@ -236,11 +257,9 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 			stele_log_warning(log, "what could be splits are classes, as there are "
 					  "other directories beside them");
 		return;
-	case SPLIT_LEVEL:
-		labels->has_label = true;
-		return;
 	default:
-		labels->has_split = has_splits(tops) && tops->classes;
+		labels->has_split = labels->from != labels->split_level && has_splits(tops) &&
+				    tops->classes;
 		labels->has_label = true;
 	}
 }
@@ -249,8 +268,7 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 static const struct stele_label_dir *class_of(const struct stele_labels *labels,
 					      const struct stele_label_dir *dir)
 {
-	if (labels->from == STELE_LABEL_FROM_AUTO && labels->has_split &&
-	    !in_split(dir))
+	if (labels->from == STELE_LABEL_FROM_AUTO && labels->has_split && !in_split(labels, dir))
 		return NULL;
 	if (labels->level == STELE_LABEL_FROM_PARENT)
 		return *dir->name ? dir : NULL;
@@ -269,12 +287,6 @@ static const char *earlier(const char *a, const char *b)
 static bool has_class(const struct stele_labels *labels, const struct stele_label_dir *dir)
 {
 	return class_of(labels, dir);
-}
-
-static bool has_split(const struct stele_labels *labels, const struct stele_label_dir *dir)
-{
-	(void)labels;
-	return in_split(dir);
 }
 
 /* *first: the key of one; NULL: it is not known. */
@@ -312,9 +324,7 @@ static bool is_class(const struct stele_labels *labels,
 static bool is_split(const struct stele_labels *labels,
 		     const struct stele_label_dir *dir)
 {
-	(void)labels;
-	return dir->used && dir->level == SPLIT_LEVEL &&
-	       split_kind(dir->name) != SPLIT_NONE;
+	return dir->used && dir->level == labels->split_level && in_split(labels, dir);
 }
 
 /* Sort, and keep one of each. Return: 0; -EOVERFLOW. */
@@ -390,16 +400,25 @@ static void warn(const struct stele_labels *labels, const struct stele_log *log)
 	warn_of(labels, log, "label", "class", has_class);
 	/* By default what is in no split is of no class, either. */
 	if (labels->has_split && labels->from != STELE_LABEL_FROM_AUTO)
-		warn_of(labels, log, "split", "split", has_split);
+		warn_of(labels, log, "split", "split", in_split);
 }
 
-/* As of an archive of a directory that has those of classes, or splits: hardly what was meant. */
+static bool has_directories_in_class(const struct stele_labels *labels)
+{
+	const struct stele_label_dir *d = labels->dirs;
+
+	while (d && !(d->samples && d->level > TOP_LEVEL))
+		d = d->next;
+	return d;
+}
+
+/* As of an archive of a directory that has those of classes: hardly what was meant. */
 static void warn_alone(const struct stele_labels *labels, const struct stele_log *log)
 {
 	char text[STELE_QUOTE_SIZE];
 
 	if (labels->from != STELE_LABEL_FROM_AUTO || labels->has_split ||
-	    labels->classes.count != 1 || !has_several_directories(labels))
+	    labels->classes.count != 1 || !has_directories_in_class(labels))
 		return;
 	stele_source_quote(labels->classes.list[0], strlen(labels->classes.list[0]), text);
 	stele_log_warning(log, "label has one class, '%s': all directories lie in that one", text);
@@ -410,12 +429,11 @@ static int choose(struct stele_labels *labels, const struct stele_schema *base,
 		  const struct stele_log *log)
 {
 	const bool must = base || labels->from != STELE_LABEL_FROM_AUTO;
-	const struct tops tops = look(labels);
+	const struct tops tops = find_splits(labels);
 	int ret = 0;
 
 	labels->has_label = labels->has_split = false;
-	labels->level = labels->from == STELE_LABEL_FROM_AUTO ? SPLIT_LEVEL :
-							    labels->from;
+	labels->level = labels->from == STELE_LABEL_FROM_AUTO ? TOP_LEVEL : labels->from;
 	if (base)
 		ret = follow_base(labels, &tops, base, log);
 	else
@@ -483,7 +501,7 @@ static int64_t split_of(const struct stele_labels *labels, const char *key,
 			size_t key_size)
 {
 	const char *name;
-	const size_t size = directory_of(key, key_size, SPLIT_LEVEL, &name);
+	const size_t size = directory_of(key, key_size, labels->split_level, &name);
 
 	return value_of(&labels->splits, name, size);
 }

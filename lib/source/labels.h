@@ -36,6 +36,7 @@ struct stele_labels {
 	char *first_at_top; /* as of a directory */
 	/* Since the choice. */
 	uint32_t level; /* of classes, or STELE_LABEL_FROM_PARENT */
+	uint32_t split_level; /* of splits, if there are any */
 	bool has_label, has_split;
 	struct stele_label_names classes, splits;
 };

@@ -461,7 +461,7 @@ is "0 2 1 '$tmp/hurt.tar' at byte 20992" "$status $(jq -r '"\(.samples) " +
 # ---- members above the directory ----
 
 must tar -P -cf "$tmp/above.tar" -C "$tmp/long" "../long/$long"
-run stele build -n "$tmp/above.tar"
+run stele build -n --label-from=none "$tmp/above.tar"
 is "0 stele: warning: extract, mount and export --to=tar leave out 1 key that no file can have, `
 	`such as '../long/$long': '..' in its path" "$status $err" "are warned of"
 

@@ -68,13 +68,51 @@ built
 is "car/new/1:label=0 train/old/1:label=1" "$(seen)" "and have directories"
 is "hint: --label-from=2 takes classes from the directories in them" \
 	"$(tail -n 1 <<<"$err" | cut -d, -f1)" "which is said, and what helps"
-tree photos/train/cat/1 photos/val/dog/2
+tree photos/cat/1 photos/dog/2 photos/cat/old/3
 built
-is "photos/train/cat/1:label=0 photos/val/dog/2:label=0" "$(seen)" \
+is "photos/cat/1:label=0 photos/cat/old/3:label=0 photos/dog/2:label=0" "$(seen)" \
 	"a directory too many is a class"
 is "stele: warning: label has one class, 'photos': all directories lie in that one" \
 	"$(head -n 1 <<<"$err")" "which is said"
 is "hint: name that directory as SOURCE" "$(tail -n 1 <<<"$err" | cut -d, -f1)" "and what helps"
+
+# As an archive has it that was made of a directory.
+tree photos/train/cat/1 photos/train/dog/x/2 photos/val/dog/3
+wrapped="photos/train/cat/1:label=0:split=0 photos/train/dog/x/2:label=1:split=0 \
+photos/val/dog/3:label=1:split=1"
+built
+is "$wrapped" "$(seen)" "splits may all lie in one directory"
+is "0 " "$status $err" "which is nothing to warn of"
+must tar -C "$tmp/src" -cf "$tmp/photos.tar" photos
+run stele build --force "$tmp/photos.tar" "$image"
+is "$wrapped 0 " "$(seen) $status $err" "of an archive as well"
+tree train/cat/1 val/dog/2
+built
+rm -rf "$tmp/src"
+must mkdir "$tmp/src"
+tar -C "$tmp/src" -xf "$tmp/photos.tar"
+run stele append "$tmp/src" "$image@v2"
+is "$wrapped train/cat/1:label=0:split=0 val/dog/2:label=1:split=1" "$(seen @v2)" \
+	"and appended to what has them at the top" || diag "$err"
+built --label-from=3
+is "$wrapped" "$(seen)" "--label-from=3: the same"
+built --label-from=2
+is "photos/train/cat/1:label=0 photos/train/dog/x/2:label=0 photos/val/dog/3:label=1" "$(seen)" \
+	"--label-from=2: the splits as classes"
+tree photos/train/cat/1 photos/val/dog/2 photos/list.csv photos/notes/how/3 README
+built
+is "README:label=-1:split=-1 photos/list.csv:label=-1:split=-1 \
+photos/notes/how/3:label=-1:split=-1 photos/train/cat/1:label=0:split=0 \
+photos/val/dog/2:label=1:split=1" "$(seen)" "what lies beside these has neither"
+for tree in "photos/train/1 photos/val/2" "photos/train/cat/1 photos/eval/dog/2" \
+	"old/photos/train/cat/1 old/photos/val/dog/2"; do
+	# shellcheck disable=SC2086 # files
+	tree $tree
+	built
+	is "${tree// /:label=0 }:label=0" "$(seen | tr ' ' '\n' | sort -t/ -k4 | paste -sd ' ')" \
+		"$tree: no splits" || diag "$err"
+	ok "which is said" grep -q "warning: label has one class" <<<"$err"
+done
 tree photos/1 photos/2
 built
 is "" "$err" "nothing is said of one without others"
