@@ -522,6 +522,12 @@ static int scan_snapshot(struct from_scan *scan, struct lmdb *lmdb)
 	return error ? failed(scan, 0, error) : take_entries(scan, lmdb);
 }
 
+/* LMDB opens it by a name. */
+static const char *path_of(const struct from_shard *shard)
+{
+	return strcmp(shard->path, "-") ? shard->path : "/dev/stdin";
+}
+
 static int scan_with(struct from_scan *scan, struct lmdb *lmdb)
 {
 	struct sigaction before[SIGNALS];
@@ -530,7 +536,8 @@ static int scan_with(struct from_scan *scan, struct lmdb *lmdb)
 
 	if (ret <= 0)
 		return ret;
-	error = scan->shard->size ? open_environment(lmdb, scan->shard->path) : MDB_INVALID;
+	error = scan->shard->size ? open_environment(lmdb, path_of(scan->shard)) :
+				    MDB_INVALID;
 	if (error)
 		return failed(scan, 0, error);
 	catch_signals(before);

@@ -51,6 +51,11 @@ is "0 $wanted" "$status $(digest)" "its data file" || diag "$err"
 cp "$tmp/plain/data.mdb" "$tmp/single.lmdb"
 built --from=lmdb "$tmp/single.lmdb"
 is "0 $wanted" "$status $(digest)" "a single file" || diag "$err"
+for from in "" --from=lmdb; do
+	built ${from:+"$from"} - <"$tmp/single.lmdb"
+	is "0 $wanted " "$status $(digest) $err" "standard input that is one, $from"
+done
+is "" "$(find "$tmp" -maxdepth 1 -name '*-lock')" "no lock file is made there"
 built --from=dir "$tmp/plain"
 is "0 data.mdb" "$status $(stele ls "$image")" "--from=dir takes the files" || diag "$err"
 is "" "$err" "which is no surprise"
