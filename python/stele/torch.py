@@ -214,18 +214,30 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
             self._epoch, self._start = epoch, self._count if epoch == self._ended else 0
         self._ended = self._iterator = None
 
-    def __len__(self) -> int:
-        """Samples of this rank in the epoch; after a state, in the rest of it, until the next
-        epoch is iterated over."""
-        rest = self._count - self._start
-        return (rest if self.drop_last else rest + self.world_size - 1) // self.world_size
+    def _share(self, count: int) -> int:
+        """Of so many samples, those of this rank."""
+        return (count if self.drop_last else count + self.world_size - 1) // self.world_size
 
-    def __iter__(self) -> _Indices:
+    def __len__(self) -> int:
+        """Samples of this rank in a whole epoch, as others count steps with."""
+        return self._share(self._count)
+
+    @property
+    def remaining(self) -> int:
+        """Samples of this rank that iterating gives next: after a state the rest of its epoch."""
+        return self._share(self._count - self._begin()[1])
+
+    def _begin(self) -> tuple[int, int, int | None]:
+        """Where iterating begins: the epoch, the position in it, and what has ended."""
         # Iterators are also made and not used, by StatefulDataLoader.
         # After a state at an end it also takes indices that it does not use.
         if self._iterator and self._iterator.used:
             if self._ended is None or self._iterator.is_at_end():
-                self._epoch, self._start, self._ended = self._epoch + 1, 0, None
+                return self._epoch + 1, 0, None
+        return self._epoch, self._start, self._ended
+
+    def __iter__(self) -> _Indices:
+        self._epoch, self._start, self._ended = self._begin()
         self._iterator = _Indices(self)
         return self._iterator
 
@@ -268,7 +280,7 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
             )
         self._seed, self._epoch, self._start = seed, epoch, position
         self._ended = self._iterator = None
-        if not len(self):
+        if not self.remaining:
             self._epoch, self._start, self._ended = epoch + 1, 0, epoch
 
 
@@ -410,7 +422,7 @@ class _Indices(Iterator[int]):
         )
         self._first = sampler._start + sampler.rank
         self.step = sampler.world_size
-        self._length = len(sampler)
+        self._length = sampler._share(sampler._count - sampler._start)
         self._piece: list[int] = []
         self._watch: _Alone | _Ahead | None = None
         self._taken = 0

@@ -380,34 +380,49 @@ import pictures
 pictures.torchvision()
 import lightning, torch
 from stele.torch import Dataset, Sampler
+from torchdata.stateful_dataloader import StatefulDataLoader
 
-target, directory = sys.argv[1:]
+target, directory, devices, stop = sys.argv[1:]
 
 
 class Model(lightning.LightningModule):
-    def __init__(self):
+    def __init__(self, stop=0):
         super().__init__()
-        self.layer, self.seen = torch.nn.Linear(1, 1), []
+        self.layer, self.stop = torch.nn.Linear(1, 1), stop
 
     def training_step(self, batch):
-        self.seen += batch.tolist()
+        with open(f"{directory}/rank{self.global_rank}.{self.current_epoch}", "a") as file:
+            print(*batch.tolist(), sep="\\n", file=file)
         return self.layer(torch.ones(1, 1)).sum()
 
-    def on_train_epoch_end(self):
-        with open(f"{directory}/rank{self.global_rank}.{self.current_epoch}", "w") as file:
-            json.dump(self.seen, file)
-        self.seen = []
+    def on_train_batch_end(self, *arguments):
+        if self.global_step == self.stop:
+            self.trainer.save_checkpoint(f"{directory}/stopped.ckpt")
+            raise KeyboardInterrupt
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.1)
 
     def train_dataloader(self):
         data = Dataset(target, pictures.number)
-        return torch.utils.data.DataLoader(data, 10, sampler=Sampler(data))
+        return StatefulDataLoader(data, 10, sampler=Sampler(data), num_workers=2)
 
 
-lightning.Trainer(max_epochs=2, accelerator="cpu", devices=2, strategy="ddp", logger=False,
-                  enable_checkpointing=False, enable_progress_bar=False).fit(Model())
+def fit(model, **options):
+    lightning.Trainer(
+        max_epochs=2, accelerator="cpu", devices=int(devices), strategy="ddp" if devices > "1" else "auto",
+        logger=False, enable_checkpointing=False, enable_progress_bar=False,
+    ).fit(model, **options)
+
+
+if int(stop):
+    try:
+        fit(Model(int(stop)))
+    except BaseException as stopped:
+        print(repr(stopped))
+    fit(Model(), ckpt_path=f"{directory}/stopped.ckpt")
+else:
+    fit(Model())
 """
 
 
@@ -534,7 +549,7 @@ class Samplers(unittest.TestCase):
         state = sampler.state_dict()
         other = Sampler(Many(), rank=0, world_size=3)
         other.load_state_dict(state)
-        self.assertEqual(len(other), -(-(10**12 - 16 * 5000) // 3))
+        self.assertEqual(other.remaining, -(-(10**12 - 16 * 5000) // 3))
         self.assertTrue(all(0 <= i < 10**12 for i in itertools.islice(other, 10)))
 
     def test_data_loader(self):
@@ -747,18 +762,37 @@ class Samplers(unittest.TestCase):
                         next(iter(loader))
                 self.assertEqual(sorted(seen), self.all)
 
+    def lightning(self, devices, stop):
+        """The samples of each epoch, of all ranks."""
+        with tempfile.TemporaryDirectory(dir=pictures.DIRECTORY) as directory:
+            script = Path(directory) / "ranks.py"
+            script.write_text(LIGHTNING)
+            subprocess.run([sys.executable, "-W", "ignore", script, pictures.numbers(), directory,
+                            str(devices), str(stop)], check=True, stdout=sys.stderr)  # fmt: skip
+            return [
+                [int(n) for r in range(devices) for n in (script.parent / f"rank{r}.{epoch}").read_text().split()]
+                for epoch in range(2)
+            ]
+
     def test_lightning(self):
         """Its ranks see each sample once in an epoch, with whatever it does to samplers."""
-        script = pictures.DIRECTORY / "ranks.py"
-        script.write_text(LIGHTNING)
-        subprocess.run([sys.executable, "-W", "ignore", script, pictures.numbers(), pictures.DIRECTORY],
-                       check=True, stdout=sys.stderr)  # fmt: skip
-        orders = []
-        for epoch in range(2):
-            ranks = [json.loads((pictures.DIRECTORY / f"rank{r}.{epoch}").read_text()) for r in range(2)]
-            self.assertEqual(sorted(ranks[0] + ranks[1]), self.all)
-            orders.append(ranks[0])
+        orders = self.lightning(2, 0)
+        self.assertEqual([sorted(order) for order in orders], [self.all] * 2)
         self.assertNotEqual(*orders)
+
+    def test_lightning_goes_on(self):
+        """By the length of an epoch: what was done of it comes off once."""
+        orders = self.lightning(1, 113)
+        self.assertEqual([sorted(order) for order in orders], [self.all] * 2)
+
+    def test_length(self):
+        for world in (1, 3):
+            sampler = self.sampler(rank=0, world_size=world)
+            sampler.load_state_dict(self.sampler(rank=1, world_size=2).state_dict(130))
+            for left in (740, 1000):
+                share = -(-left // world)
+                self.assertEqual((len(sampler), sampler.remaining), (-(-1000 // world), share))
+                self.assertEqual(len(list(sampler)), share)
 
     def test_fields(self):
         data = stele.torch.Dataset(pictures.numbers())
