@@ -32,6 +32,7 @@ struct column {
 struct csv {
 	struct from_scan *scan;
 	char separator;
+	bool told; /* the separator, by the file */
 	struct cell cells[FROM_COLUMNS_MAX];
 	size_t cell_count;
 	struct column columns[FROM_COLUMNS_MAX];
@@ -511,7 +512,7 @@ static int next_row(struct csv *csv)
 			return 0;
 		s = (struct split){.data = (const char *)data, .size = (size_t)got,
 				   .ended = (size_t)got < want};
-		if (!csv->column_count)
+		if (!csv->column_count && !csv->told)
 			csv->separator = find_separator(s.data, s.size);
 		outcome = split_row(csv, &s);
 		if (outcome == ROW_WHOLE)
@@ -525,6 +526,31 @@ static int next_row(struct csv *csv)
 	}
 }
 
+/* As Excel has it: a first line such as "sep=;". Return: 0; negative errno (said). */
+static int take_separator(struct csv *csv)
+{
+	static const char mark[] = "sep=";
+	const size_t size = strlen(mark) + 1;
+	struct input *input = &csv->scan->input;
+	const uint8_t *data;
+	int64_t got = input_look(input, size + 2, &data);
+	size_t end = size;
+
+	if (got < 0)
+		return from_input_failed(csv->scan, (int)got);
+	if (got <= (int64_t)size || memcmp(data, mark, strlen(mark)) ||
+	    !strchr(SEPARATORS, data[size - 1]))
+		return 0;
+	if (data[end] == '\r' && got > (int64_t)end + 1)
+		end++;
+	if (data[end] != '\n')
+		return 0;
+	csv->separator = (char)data[size - 1];
+	csv->told = true;
+	input_skip(input, end + 1);
+	return 0;
+}
+
 int csv_scan(struct from_scan *scan)
 {
 	struct csv *csv = calloc(1, sizeof(*csv));
@@ -534,6 +560,8 @@ int csv_scan(struct from_scan *scan)
 		return -ENOMEM;
 	csv->scan = csv->row.scan = scan;
 	ret = lines_begin(scan);
+	if (!ret)
+		ret = take_separator(csv);
 	if (!ret)
 		while ((ret = next_row(csv)) > 0)
 			;

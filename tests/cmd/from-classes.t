@@ -41,6 +41,20 @@ table 'key,Label\na,cat\nb,dog\n'
 built --type=Label:class "$tmp/t.csv"
 is "0 " "$status $err" "--type=Label:class: nor where it is a class by that name" || diag "$err"
 
+# Excel says in a line of its own what separates columns.
+for line in 'sep=;\n' 'sep=;\r\n' '\357\273\277sep=;\n'; do
+	table "${line}key;label;n,m\na;cat;1\nb;dog;2\n"
+	built "$tmp/t.csv"
+	is '0  ["a",{"label":0,"n_m":1}] ["b",{"label":1,"n_m":2}]' "$status $err $(fields)" \
+		"$line is no header"
+done
+for line in 'sep=x' 'sep=;x' 'sep=;'; do
+	table "$line"
+	built --allow-empty "$tmp/t.csv"
+	is "0 0" "$status $(stele info --json "$image" | jq .snapshot.samples)" "$line alone is one" ||
+		diag "$err"
+done
+
 # One name among numbers makes names of all.
 table 'key,label\na,10\nb,2\nc,3o\n'
 printf '{"key":"%s","label":%s}\n' a 10 b 2 c '"3o"' >"$tmp/t.jsonl"
