@@ -273,6 +273,7 @@ static const struct {
 	{-ENOENT, NULL, "that can be undeleted", UNDELETE},
 	{0, NULL, "that can be undeleted", UNDELETE},
 	{0, " build ", "no labels from directories", "--label-from=1 takes them from there"},
+	{0, " build ", "no directories lie in them", "--label-from=none has no labels"},
 	{0, " build ", "what could be splits",
 	 "--label-from=2 takes classes from the directories in them, --label-from=none has no "
 	 "labels"},

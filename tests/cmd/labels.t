@@ -63,6 +63,11 @@ tree train/1 car/1 bus/2
 built
 is "bus/2:label=0 car/1:label=1 train/1:label=2" "$(seen)" \
 	"a class may be called train"
+tree train/1 val/2
+built
+is "train/1:label=0 val/2:label=1" "$(seen)" "so may what would be splits with classes in them"
+is "stele: warning: what could be splits are classes, as no directories lie in them
+hint: --label-from=none has no labels" "$err" "which is said"
 tree train/old/1 car/new/1
 built
 is "car/new/1:label=0 train/old/1:label=1" "$(seen)" "and have directories"
