@@ -254,8 +254,8 @@ static void look_for_fields(struct stele_labels *labels, const struct tops *tops
 			stele_log_warning(log, "no labels from directories, as no more samples lie "
 					  "in them than beside them");
 		if (labels->has_label && has_splits(tops) && !tops->classes)
-			stele_log_warning(log, "what could be splits are classes, as no directories "
-					  "lie in them");
+			stele_log_warning(log, "what could be splits are classes, as no "
+					  "directories lie in them");
 		if (labels->has_label && !labels->has_split && tops->classes)
 			stele_log_warning(log, "what could be splits are classes, as there are "
 					  "other directories beside them");

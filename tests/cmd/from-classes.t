@@ -51,8 +51,8 @@ done
 for line in 'sep=x' 'sep=;x' 'sep=;'; do
 	table "$line"
 	built --allow-empty "$tmp/t.csv"
-	is "0 0" "$status $(stele info --json "$image" | jq .snapshot.samples)" "$line alone is one" ||
-		diag "$err"
+	is "0 0" "$status $(stele info --json "$image" | jq .snapshot.samples)" \
+		"$line alone is one" || diag "$err"
 done
 
 # One name among numbers makes names of all.
