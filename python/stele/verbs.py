@@ -16,7 +16,7 @@ from uuid import UUID
 from . import _stele
 from .dataset import Target, Verify, verify_number
 from .options import Layout, Source, encode, key_bytes, known, several, text, text_or_none
-from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, run
+from .progress import DAMAGE, DIFFERENCE, SKIP, UNUSED, Watch, log, run
 from .reports import (
     BuildReport,
     CopyReport,
@@ -51,13 +51,22 @@ _REASONS = {
 
 def _build_report(verb: str, *arguments: Any) -> BuildReport:
     report, events = run(verb, *arguments)
-    skipped = (
+    skipped = [
         Skipped(texts[0] or "", _REASONS.get(number, str(number)), figures[0])
         for kind, number, figures, texts in events
         if kind == SKIP
-    )
+    ]
+    _warn_of(skipped)
     report["created"] = verb != "append" or bool(report["created"])
     return BuildReport(**report, skipped=tuple(skipped))
+
+
+def _warn_of(skipped: list[Skipped]) -> None:
+    """Of each reason once, but for what was asked for."""
+    for reason in _REASONS.values():
+        keys = [entry.key for entry in skipped if entry.reason == reason]
+        if keys and reason not in ("target", "excluded"):
+            log(2, f"skipped {len(keys)} of the source: {reason}, such as {keys[0]!r}")
 
 
 def build(

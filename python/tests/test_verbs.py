@@ -39,17 +39,19 @@ class Build(Case):
     def test_build(self):
         (self.source / "link").symlink_to("cat/1")
         phases = set()
-        report = stele.build(
-            self.source,
-            self.target + "@first",
-            label="pets",
-            uuid=uuid.UUID(int=5),
-            note="a note",
-            time=1700000000,
-            granule=64,
-            order="source",
-            progress=lambda progress: phases.add(progress.phase),
-        )
+        with self.assertLogs("stele", "WARNING") as logged:
+            report = stele.build(
+                self.source,
+                self.target + "@first",
+                label="pets",
+                uuid=uuid.UUID(int=5),
+                note="a note",
+                time=1700000000,
+                granule=64,
+                order="source",
+                progress=lambda progress: phases.add(progress.phase),
+            )
+        self.assertEqual(logged.records[-1].getMessage(), "skipped 1 of the source: symlink, such as 'link'")
         self.assertEqual((report.snapshot, report.sample_count), ("first", 3))
         self.assertEqual(report.uuid, uuid.UUID(int=5).hex)
         self.assertEqual((report.payload_size, report.class_count), (11, 2))
@@ -119,7 +121,8 @@ class Build(Case):
         self.assertNotIn("--", str(caught.exception))
 
     def test_exclude(self):
-        report = stele.build(self.source, self.target, exclude=["no*", "dog/", "cat/1"])
+        with self.assertNoLogs("stele", "WARNING"):
+            report = stele.build(self.source, self.target, exclude=["no*", "dog/", "cat/1"])
         self.assertEqual(report.sample_count, 1)
         found = sorted((skipped.key, skipped.reason) for skipped in report.skipped)
         self.assertEqual(found, [("cat/1", "excluded"), ("dog", "excluded")])
