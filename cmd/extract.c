@@ -156,8 +156,12 @@ static int append_named(struct extract *job, const char *key)
 	if (!error && append(job, id))
 		return -ENOMEM;
 	below = key_is_id(key, &id) ? 0 : append_below(job, key);
-	if (error && below == 0)
+	if (error && below == 0) {
 		say_unknown(job, "no key '%s', and none below it", key);
+		if (strpbrk(key, "*?["))
+			cmd_hint("'stele ls -0 TARGET PATTERN | xargs -0 stele extract TARGET DIR' "
+				 "takes those that match a pattern");
+	}
 	return below < 0 ? below : 0;
 }
 

@@ -18,6 +18,13 @@ hints() {
 	is "$wanted" "$(sed -n 's/^hint: //p' <<<"$err")" "$what" || diag "$err"
 }
 
+# ---- patterns ----
+
+hints "'stele ls -0 TARGET PATTERN | xargs -0 stele extract TARGET DIR' takes those that match a `
+	`pattern" "extract: a pattern" extract image.stele some "*.jpg"
+stele ls -0 image.stele "*.jpg" | xargs -0 stele extract -q image.stele some
+is "$(stele ls image.stele "*.jpg")" "$(find some -type f -printf '%P\n' | sort)" "which it does"
+
 # ---- the order of arguments ----
 
 first="TARGET comes first: 'image.stele@v1' holds an image"
