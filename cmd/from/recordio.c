@@ -88,6 +88,7 @@ static int wrong_index(struct reader *r)
 {
 	cmd_message("'%s' has no key of the record at byte %" PRIu64 " of '%s'", r->index_path,
 		    r->offset, r->scan->shard->name);
+	cmd_hint("keys are ids with --key=id, and numbers where that index is not");
 	r->scan->from->complained = true;
 	return -EBADMSG;
 }
@@ -186,9 +187,12 @@ static int take_key(struct reader *r)
 {
 	uint64_t number = r->row.number;
 	char key[FROM_NUMBER_KEY_MAX];
-	int ret = r->index ? read_index(r, &number) : 0;
+	int ret;
 
-	if (ret || r->scan->from->opts.key)
+	if (r->scan->from->opts.key)
+		return 0;
+	ret = r->index ? read_index(r, &number) : 0;
+	if (ret)
 		return ret;
 	ret = from_number_key(r->scan, number, key);
 	row_key(&r->row, key, (size_t)ret);
