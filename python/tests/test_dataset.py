@@ -438,6 +438,15 @@ class Sequence(unittest.TestCase):
             self.assertEqual(ds.stats()["samples"], 0)
             self.assertEqual(bytes(pickle.loads(pickle.dumps(ds))[5]), bytes(view))
 
+    def test_names_that_others_expand(self):
+        for name, note in (
+            ("~/x.stele@v1", "shells alone know that '~': os.path.expanduser() replaces it"),
+            ("s3://pool/x.stele", "images are files, block devices, or rbd:POOL/IMAGE: copy it to one first"),
+        ):
+            with self.assertRaises(stele.NotFound) as caught:
+                stele.open(name)
+            self.assertEqual(caught.exception.__notes__, [note])
+
     def test_a_file_with_an_at_sign(self):
         path = images.DIRECTORY / "run@3.stele"
         path.unlink(missing_ok=True)
