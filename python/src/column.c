@@ -282,15 +282,17 @@ static int check_class(const struct py_column *column, int64_t value)
 static int take_int(const struct py_column *column, PyObject *object,
 		    struct stele_txn_value *value)
 {
+	const char *wanted = column->classes ? "the name of a class, its number, or -1 for none" :
+					       "an int";
 	PyObject *number;
 
 	if (PyUnicode_Check(object))
 		return take_class(column, object, value);
 	if (!PyIndex_Check(object))
-		return refuse(column, "an int", object);
+		return refuse(column, wanted, object);
 	number = PyNumber_Index(object);
 	if (!number)
-		return refuse_why(column, "an int", object);
+		return refuse_why(column, wanted, object);
 	value->i64 = PyLong_AsLongLong(number);
 	Py_DECREF(number);
 	if (PyErr_Occurred())

@@ -33,6 +33,9 @@ class Wrong(Case):
                 self.refused(ValueError, "'count' takes an int of 64 bits", count=number)
             self.refused(ValueError, "'score' takes a float: this int is too", score=10**400)
             self.refused(ValueError, "'label' has no class 'bird'", label="bird")
+            for label, kind in (None, "NoneType"), (1.0, "float"):
+                wanted = "the name of a class, its number, or -1 for none"
+                self.refused(TypeError, f"'label' takes {wanted}, not <class '{kind}'>", label=label)
             for number in (2, -2, numpy.int64(99)):
                 self.refused(
                     ValueError, f"'label' has 2 classes, and none with the number {number}", label=number
