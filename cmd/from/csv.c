@@ -297,6 +297,10 @@ static void warn_of_name(struct csv *csv, const char *name, size_t size)
 		snprintf(text, sizeof(text),
 			 "the first row, where '%s' is the name of a column, is taken for the "
 			 "header", name);
+	else if (csv->cell_count == 1 && memchr(name, '|', size))
+		snprintf(text, sizeof(text),
+			 "the header is one column, '%s': a comma, tab or semicolon separates them",
+			 name);
 	else
 		return;
 	csv->warned = true;
@@ -336,6 +340,7 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 {
 	struct from *from = csv->scan->from;
 	struct column *column = &csv->columns[csv->column_count];
+	int field;
 
 	if (!size) {
 		csv->columns[csv->column_count++] = (struct column){.role = ROW_NONE};
@@ -357,14 +362,29 @@ static int take_column(struct csv *csv, const char *name, size_t size)
 	csv->column_count++;
 	if (column->role == ROW_KEY || column->role == ROW_PAYLOAD || column->role == ROW_NONE)
 		return 0;
-	switch (record_field(&from->fields, name, size, family_of(column->role))) {
-	case -EOVERFLOW:
+	field = record_field(&from->fields, name, size, family_of(column->role));
+	if (field == -EOVERFLOW)
 		return from_too_many(csv->scan);
-	case -EPROTOTYPE:
+	if (field == -EPROTOTYPE)
 		return from_damaged(csv->scan, 0, "column '%s' is what the files become",
 				    column->name);
-	default:
-		return 0;
+	if (field >= 0)
+		from->fields.list[field].tables++;
+	return 0;
+}
+
+/* Which files have not all of the columns; `before`: fields that there were. */
+static void compare_columns(struct csv *csv, uint32_t before)
+{
+	struct from *from = csv->scan->from;
+
+	from->tables++;
+	for (uint32_t i = 0; i < from->fields.count; i++) {
+		struct record_field *field = &from->fields.list[i];
+
+		if (field->tables && field->tables < from->tables && !field->lacking)
+			field->lacking = i < before ? csv->scan->shard->name :
+						      from->shards[0].name;
 	}
 }
 
@@ -415,6 +435,7 @@ static int take_header(struct csv *csv, const char *data)
 {
 	const struct from_opts *opts = &csv->scan->from->opts;
 	const uint64_t damages = csv->scan->damages;
+	const uint32_t before = csv->scan->from->fields.count;
 	int ret = 0;
 
 	if (ends_with_cr(csv, data))
@@ -439,6 +460,8 @@ static int take_header(struct csv *csv, const char *data)
 	if (!ret && row_of_manifest(csv->scan->from) && csv->scan->damages == damages &&
 	    !has_role(csv, ROW_PAYLOAD))
 		ret = no_paths(csv);
+	if (!ret && csv->scan->damages == damages)
+		compare_columns(csv, before);
 	return ret ? ret : csv->scan->damages == damages;
 }
 

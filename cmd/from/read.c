@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -267,6 +268,31 @@ static void warn_of_numbers(const struct from *from, const struct stele_schema *
 	}
 }
 
+/* Classes count most: training reads these. */
+static void warn_of_lacking(const struct from *from)
+{
+	const struct record_field *first = NULL;
+	char more[64] = "";
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < from->fields.count; i++) {
+		const struct record_field *field = &from->fields.list[i];
+
+		if (!field->lacking)
+			continue;
+		count++;
+		if (!first || (first->family != RECORD_FAMILY_CLASS &&
+			       field->family == RECORD_FAMILY_CLASS))
+			first = field;
+	}
+	if (!first)
+		return;
+	if (count > 1)
+		snprintf(more, sizeof(more), "; %u more are not in all files", count - 1);
+	cmd_message("warning: '%s' has no column '%s', which others have: its samples have none%s",
+		    first->lacking, first->field.name, more);
+}
+
 /* Of the snapshot: classes, which have names. */
 static int other_meaning(struct from *from, const char *name)
 {
@@ -296,6 +322,7 @@ static int record_ops_schema(void *user, const struct stele_schema *base,
 	if (!ret) {
 		warn_of_capitals(from, base);
 		warn_of_numbers(from, base);
+		warn_of_lacking(from);
 	}
 	if (ret == -ENOENT)
 		return from_refused(from, -EOPNOTSUPP, "field '%s' of the snapshot is not in the "

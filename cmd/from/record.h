@@ -88,6 +88,8 @@ struct record_field {
 	uint32_t family;
 	bool single;	/* lists of one element each are numbers */
 	uint64_t count; /* of samples that have it */
+	uint32_t tables;     /* whose headers have it */
+	const char *lacking; /* the first whose header lacks it; NULL: none */
 	bool texts, reals; /* were seen among numbers */
 	bool negative;	   /* so were integers below 0 */
 	bool huge;	   /* beyond i64 */

@@ -100,6 +100,7 @@ struct from {
 	uint64_t done, total; /* bytes of shards; done: atomic */
 	bool complained;      /* atomic */
 	bool torn;	      /* is any of the shards? */
+	uint32_t tables;      /* with a header */
 	bool unnamed;	      /* atomic: it was said that columns have no names */
 	bool empty;	      /* is the one whose format was looked for? */
 	struct from_span target;

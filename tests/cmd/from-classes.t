@@ -41,6 +41,26 @@ table 'key,Label\na,cat\nb,dog\n'
 built --type=Label:class "$tmp/t.csv"
 is "0 " "$status $err" "--type=Label:class: nor where it is a class by that name" || diag "$err"
 
+# What one file calls otherwise, all of its samples lack.
+printf 'key,label,x\na,cat,1\n' >"$tmp/1.csv"
+printf 'key,Label,y\nb,dog,2\n' >"$tmp/2.csv"
+printf 'key,label\nc,dog\n' >"$tmp/3.csv"
+lacks() { sed -n "s,^stele: warning: '$tmp/,,p" <<<"$err"; }
+built "$tmp"/[123].csv
+is "0 2.csv' has no column 'label', which others have: its samples have none; 3 more are not in `
+	`all files" "$status $(lacks)" "a column that one file lacks"
+built "$tmp/3.csv" "$tmp/1.csv"
+is "0 3.csv' has no column 'x', which others have: its samples have none" "$status $(lacks)" \
+	"or the first"
+sed -i 's/Label/label/; s/,y/,x/' "$tmp/2.csv"
+built "$tmp"/[12].csv
+is "0 " "$status $err" "unless it has another name only"
+
+table 'key|label\na|cat\n'
+built "$tmp/t.csv"
+is "0 stele: warning: '$tmp/t.csv' at byte 0: the header is one column, 'key|label': a comma, tab `
+	`or semicolon separates them" "$status $err" "another separator is none, which is said"
+
 # Excel says in a line of its own what separates columns.
 for line in 'sep=;\n' 'sep=;\r\n' '\357\273\277sep=;\n'; do
 	table "${line}key;label;n,m\na;cat;1\nb;dog;2\n"
