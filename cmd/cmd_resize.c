@@ -4,6 +4,7 @@
  */
 #include "cmd.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 #include "json.h"
@@ -79,6 +80,9 @@ int cmd_resize(const struct cmd *cmd, int argc, char **argv)
 			break;
 		}
 	}
+	if (argc - optind == 2 && isdigit((unsigned char)argv[optind + 1][0]))
+		return cmd_misuse(cmd, "resize needs one TARGET; --size=%s is a size",
+				  argv[optind + 1]);
 	if (argc - optind != 1)
 		return cmd_misuse(cmd, "resize needs one TARGET");
 	if (cmd_check_whole(cmd->name, argv[optind]) >= 0)

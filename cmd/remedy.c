@@ -388,6 +388,7 @@ static const struct {
 	{-EBADMSG, " from ", "there is no column '", NULL},
 	{-EBADMSG, " from ", "(--arrays takes ", NULL},
 	{-EBADMSG, " from ", "(Fortran order)", NULL},
+	{-EBADMSG, " from ", "unable to lock file", "close it where it is written, and try again"},
 	{-EBADMSG, " from ", " is not UTF-8", MAKE_UTF8},
 	{-EBADMSG, " from ", "unable to decode byte", MAKE_UTF8},
 	{-EBADMSG, " from ", " in the header", "each column needs a name of its own"},

@@ -54,6 +54,13 @@ bytes() { stele cat --field="$2" "$image" "arrays.h5/000000000$1" | xxd -p | tr 
 
 # ---- what there is ----
 
+must cp "$h5" "$tmp/held.h5"
+exec 7<"$tmp/held.h5"
+must flock -x 7
+built "$tmp/held.h5"
+exec 7<&-
+is "hint: close it where it is written, and try again" "$(sed -n 2p <<<"$err")" \
+	"what a writer has open is not damaged" || diag "$err"
 built "$h5"
 is "0 6" "$status $(field "$out" .samples)" "is built" || diag "$err"
 is 'flag:i64 half:f64 image:u8[4,2] jpeg:bytes label:i64 plain_rows:f32[2,3] score:f64 text:utf8 '\

@@ -18,6 +18,10 @@ hints() {
 	is "$wanted" "$(sed -n 's/^hint: //p' <<<"$err")" "$what" || diag "$err"
 }
 
+run stele resize image.stele 10M
+is "2 stele: resize needs one TARGET; --size=10M is a size" "$status ${err%%$'\n'*}" \
+	"resize: a size that is no option"
+
 # ---- patterns ----
 
 hints "'stele ls -0 TARGET PATTERN | xargs -0 stele extract TARGET DIR' takes those that match a `
