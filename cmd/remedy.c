@@ -225,6 +225,8 @@ static const struct {
 	{-EACCES, " map ", "cannot publish", OWN_RUN_DIR},
 	{-ENOENT, " map ", "cannot publish", "make its directory first, or " OWN_RUN_DIR},
 	{-ENOTDIR, " map ", "cannot publish", OWN_RUN_DIR},
+	{-ENOTDIR, NULL, "cannot open '", "a file, or an image, has nothing below it; keys are "
+	 "arguments of their own: 'stele ls TARGET PREFIX'"},
 	{-EACCES, " unmap ", "who mapped it", NULL},
 	{-EACCES, " map unmap maps ", "directory", OWN_RUN_DIR},
 	{-EROFS, " map unmap maps ", NULL, OWN_RUN_DIR},

@@ -191,6 +191,7 @@ _HINTS: tuple[tuple[int, str, str], ...] = (
         "give label_from as the image was built with it; force=True labels by another rule",
     ),
     (_errno.EOPNOTSUPP, "labels would mean something else", "say it with label_from"),
+    (_errno.ENOTDIR, "cannot open '", "keys are no part of a target: ds[key], ds.keys(prefix)"),
     (_errno.ENOENT, "'~/", "shells alone know that '~': os.path.expanduser() replaces it"),
     (_errno.ENOENT, "://", "images are files, block devices, or rbd:POOL/IMAGE: copy it to one first"),
     (_errno.ENOENT, ": no directory '", "make that directory first"),

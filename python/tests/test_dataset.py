@@ -447,6 +447,11 @@ class Sequence(unittest.TestCase):
                 stele.open(name)
             self.assertEqual(caught.exception.__notes__, [note])
 
+    def test_a_key_behind_a_target(self):
+        with self.assertRaises(stele.Error) as caught:
+            stele.open(f"{images.plain()}/class0")
+        self.assertEqual(caught.exception.__notes__, ["keys are no part of a target: ds[key], ds.keys(prefix)"])
+
     def test_a_file_with_an_at_sign(self):
         path = images.DIRECTORY / "run@3.stele"
         path.unlink(missing_ok=True)

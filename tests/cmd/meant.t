@@ -22,6 +22,12 @@ run stele resize image.stele 10M
 is "2 stele: resize needs one TARGET; --size=10M is a size" "$status ${err%%$'\n'*}" \
 	"resize: a size that is no option"
 
+for command in ls info du; do
+	hints "a file, or an image, has nothing below it; keys are arguments of their own: `
+		`'stele ls TARGET PREFIX'" "$command: a key behind the target" \
+		$command image.stele/sub
+done
+
 # ---- patterns ----
 
 hints "'stele ls -0 TARGET PATTERN | xargs -0 stele extract TARGET DIR' takes those that match a `
