@@ -20,6 +20,7 @@ import torch.utils.data
 from ._stele import Sample
 from .dataset import Dataset, Target, Verify, listed, split
 from .dataset import open as open_target
+from .options import function
 
 T = TypeVar("T")
 IMG_EXTENSIONS = (
@@ -156,6 +157,8 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
             raise ValueError(
                 "Both extensions and is_valid_file cannot be None or not None at the same time"
             )
+        for name, given in {"transform": transform, "target_transform": target_transform}.items():
+            function(name, given)
         self._whole, self._name, inside = _open(root, verify)
         for part in (split or "", prefix):
             inside += part.strip("/") + "/" if part.strip("/") else ""

@@ -25,7 +25,7 @@ from typing import (
 from . import _stele
 from .dataset import Dataset, Verify, verify_number
 from .errors import StaleError
-from .options import number, positive
+from .options import function, number, positive
 
 T = TypeVar("T")
 Shuffle = bool | Literal["windowed"]
@@ -232,8 +232,7 @@ class Loader(_stele.Loader, Generic[T]):
     ) -> Loader[Any]:
         check_rank(rank, world_size)
         check_rank(worker, workers, "worker", "workers")
-        if transform is not None and not callable(transform):
-            raise TypeError(f"transform must be callable, not {transform!r}")
+        function("transform", transform)
         self: Loader[Any] = super().__new__(
             cls,
             tuple((_matching(dataset, where), weight) for dataset, weight in _pairs(sources)),

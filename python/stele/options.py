@@ -139,6 +139,12 @@ def _label_from(value: Any) -> int:
     return value
 
 
+def function(name: str, value: Any) -> None:
+    """TypeError: it cannot be called, and is not None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable, not {value!r}")
+
+
 def several(name: str, value: Any, what: str) -> Iterable[Any]:
     """TypeError: it is one of what there may be several of, or nothing of the kind."""
     if isinstance(value, (str, bytes, os.PathLike)) or not hasattr(value, "__iter__"):

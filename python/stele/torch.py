@@ -46,7 +46,7 @@ from .loader import (
     check_sources,
     no_state,
 )
-from .options import known, number, positive
+from .options import function, known, number, positive
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -80,6 +80,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         source: Target | Samples,
         transform: Callable[[_stele.Sample], Any] | None = None,
     ) -> None:
+        function("transform", transform)
         self.data = source if isinstance(source, Samples) else open_target(source)
         self.transform = transform or _Fields(self.data)
 
@@ -503,6 +504,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         known(options, Options)
         positive("batch_size", options.get("batch_size", 1))
         check_sources(sources)
+        function("transform", transform)
         self._sources, self._transform, self._options = sources, transform, options
         self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
         self._state: Mapping[str, object] | None = None

@@ -800,6 +800,16 @@ class Samplers(unittest.TestCase):
         self.assertEqual(batch["label"].item(), data.data[0]["label"])
         self.assertEqual(batch["data"].numpy().tobytes(), bytes(data.data[0]))
 
+    def test_no_transform(self):
+        for make in (
+            lambda: stele.torch.Dataset(self.data.data, 3),
+            lambda: Batches(self.data.data, transform=3),
+            lambda: ImageFolder(pictures.image() + "/train", 3),
+            lambda: ImageFolder(pictures.image() + "/train", target_transform=3),
+        ):
+            with self.assertRaisesRegex(TypeError, "transform must be callable, not 3"):
+                make()
+
     def test_several_fields(self):
         """Each by its name, and nothing joined."""
         with tempfile.TemporaryDirectory() as place:
