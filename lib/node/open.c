@@ -104,6 +104,20 @@ static int refuse_hidden(const struct stele_mapping *mapping, const char *name,
 	return -EEXIST;
 }
 
+/* What is changed by its name is what was mapped, and not what took its place. */
+static int refuse_replaced(const struct stele_mapping *mapping, const struct stele_log *log)
+{
+	struct stele_device *dev;
+	int err;
+
+	if (!mapping->target)
+		return 0;
+	err = stele_mapping_open_device(mapping, true, NULL, log, &dev);
+	if (!err)
+		stele_device_close(dev);
+	return err;
+}
+
 int stele_target_resolve_image(struct stele_target *target,
 			       const struct stele_log *log)
 {
@@ -121,6 +135,8 @@ int stele_target_resolve_image(struct stele_target *target,
 		err = stele_target_resolve(target, log, &mapping);
 	if (!err)
 		err = refuse_hidden(&mapping, name, log);
+	if (!err)
+		err = refuse_replaced(&mapping, log);
 	if (wanted) {
 		free(target->snapshot);
 		target->snapshot = wanted;

@@ -23,7 +23,8 @@ int stele_target_resolve(struct stele_target *target,
 /*
  * The same of an image that will be changed, whatever snapshot of it was mapped; what stands
  * behind the '@' stays, and without that the target's snapshot is the one that was mapped.
- * Return: as above; -EINVAL (pinned; logged); -EEXIST (another file has that name; logged).
+ * Return: as above; -EINVAL (pinned; logged); -EEXIST (another file has that name; logged);
+ * -ESTALE and others of stele_mapping_open_device(), which is asked before.
  */
 int stele_target_resolve_image(struct stele_target *target,
 			       const struct stele_log *log);

@@ -153,8 +153,29 @@ mv copy image.stele
 fails 1 "map it again" stele ls pets
 run stele maps
 ok "maps: a copy in its place is stale" grep -q "pets.*stale" <<<"$out"
+must stele build -qf src image.stele@v1
+must stele append -q --always src image.stele@v2
+before=$(sha256sum image.stele)
+while read -r change; do
+	# shellcheck disable=SC2086 # words
+	fails 1 "map it again" stele $change
+done <<'END'
+append src pets@v3
+compact pets@v1 v3
+copy other.stele pets
+gc --apply --force pets
+posix on pets
+repair pets
+resize --size=9M pets
+snapshot create pets@v3
+snapshot delete pets@v2
+snapshot rename pets@v2 v3
+snapshot undelete pets@v2
+END
+is "$before" "$(sha256sum image.stele)" "which nobody changes by the name of what it replaced"
 rm image.stele
 fails 1 "is gone" stele ls pets
+fails 1 "is gone" stele append src pets@v3
 
 # ---- unmap ----
 
