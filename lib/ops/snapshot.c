@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/device/stack.h"
 #include "lib/image/key_list.h"
 #include "lib/image/key_search.h"
 #include "lib/node/mapping.h"
@@ -637,26 +639,41 @@ int stele_snapshot_undelete(const char *target, const char *name,
 			  "cannot undelete snapshot '%s'", target);
 }
 
-/* Another one of the image that is open: PATH@NAME again. */
-static int drop_by_target(struct stele_txn *txn, const char *text)
+/* By the word that led there, which may be mapped, or by another one for the same file. */
+static bool is_of_image(const struct stele_txn *txn, const char *first, const char *path)
 {
-	struct stele_target target = {0};
+	struct stat a, b;
+
+	if (!strcmp(path, txn->target.path) || !strcmp(path, first))
+		return true;
+	return !stele_path_is_rbd(txn->target.path) && !stat(txn->target.path, &a) &&
+	       !stat(path, &b) && stele_stack_same(&a, &b);
+}
+
+/* Another one of the image that is open: PATH@NAME again. `first`: as that was opened. */
+static int drop_by_target(struct stele_txn *txn, const char *first, const char *text)
+{
+	struct stele_target target = {0}, opened = {0};
 	int ret = text ? stele_target_parse(text, &txn->log, &target) : -EINVAL;
 
+	if (ret == 0)
+		ret = stele_target_parse(first, &txn->log, &opened);
 	if (ret < 0)
-		return ret;
+		goto out;
 	if (!target.snapshot && stele_txn_find(txn, target.path)) {
 		stele_log_error(&txn->log, "'%s' is not a target: write '%s@%s'", text,
 				txn->target.path, target.path);
 		ret = -EINVAL;
-	} else if (!target.snapshot || strcmp(target.path, txn->target.path) != 0) {
+	} else if (!target.snapshot || !is_of_image(txn, opened.path, target.path)) {
 		stele_log_error(&txn->log, "'%s' is not a snapshot of '%s'",
 				text, txn->target.path);
 		ret = -EINVAL;
 	}
 	if (ret == 0)
 		ret = stele_txn_drop(txn, target.snapshot);
+out:
 	stele_target_release(&target);
+	stele_target_release(&opened);
 	return ret;
 }
 
@@ -687,7 +704,7 @@ static int snapshot_delete(const char *const *targets, size_t count,
 	for (size_t i = 1; i < count && ret == 0; i++) {
 		ret = check_once(&txn, targets, i);
 		if (ret == 0)
-			ret = drop_by_target(&txn, targets[i]);
+			ret = drop_by_target(&txn, targets[0], targets[i]);
 	}
 	return stele_change_end(&txn, ret);
 }

@@ -220,6 +220,14 @@ is "all same" "$(field "$(stele snapshot list --json "$image")" .name | xargs)" 
 	"all of them are gone"
 is $((generation + 1)) "$(stele info --json "$image" | jq .image.generation)" \
 	"with one commit"
+for name in a b c; do
+	must stele snapshot create --base all "$image@$name" >/dev/null
+done
+must stele map "$image@all" pets
+run stele snapshot delete pets@a pets@b "./$image@c"
+is "0 all same" "$status $(field "$(stele snapshot list --json "$image")" .name | xargs)" \
+	"by a mapped name, and by another path" || diag "$err"
+must stele unmap pets
 run stele snapshot delete "$image@all" "$image@same"
 is 1 "$status" "but not all that there are"
 
