@@ -216,7 +216,8 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 	labels->has_label = base_has(base, "label");
 	/* One without labels is no split of a directory. */
 	labels->has_split = labels->has_label && base_has(base, "split");
-	if (!told && !labels->has_label && is_mostly_below_top(labels))
+	if (!told && !labels->has_label &&
+	    ((splits && tops->classes) || is_mostly_below_top(labels)))
 		stele_log_warning(log, "no labels from directories, as the snapshot that is "
 				  "appended to has none");
 	if (told || !labels->has_label)

@@ -269,6 +269,11 @@ is "0 stele: warning: no labels from directories, as the snapshot that is append
 	"$status $(sed -n 1p <<<"$err")" "append: whose samples get none, which is said"
 run stele append --label-from=none "$tmp/src" "$image@v3"
 is "0 " "$status $err" "append: unless none were wanted"
+cp -r "$tmp/src" "$tmp/strays"
+touch "$tmp/strays/"{1..9}
+run stele append "$tmp/strays" "$image@v4"
+is "0 stele: warning: no labels from directories, as the snapshot that is appended to has none" \
+	"$status $(sed -n 1p <<<"$err")" "append: also of splits with many strays beside them"
 
 # ---- shown ----
 
