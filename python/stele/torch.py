@@ -113,9 +113,13 @@ class _Fields:
         return fields
 
 
+def _is_initialized() -> bool:
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
 def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """Of this job, unless they are given."""
-    group = torch.distributed.is_available() and torch.distributed.is_initialized()
+    group = _is_initialized()
     if rank is None:
         if world_size is not None and world_size != 1 and not group:
             raise ValueError(
@@ -127,6 +131,20 @@ def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
         world_size = torch.distributed.get_world_size() if group else 1
     check_rank(rank, world_size)
     return rank, world_size
+
+
+class _Place:
+    """Rank and world size: those that are given, else those of the job, which may begin later."""
+
+    def __init__(self, rank: int | None, world_size: int | None) -> None:
+        self._given = rank, world_size
+        self._known = _ranks(rank, world_size)
+
+    def now(self) -> tuple[int, int]:
+        """What a process that has no group knows, a worker's, is what its parent knew."""
+        if _is_initialized():
+            self._known = _ranks(*self._given)
+        return self._known
 
 
 def _fingerprint(source: Sized, shape: tuple[int, ...]) -> int:
@@ -162,7 +180,7 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
             dataset of Stele.
         shuffle, seed, epoch, drop_last, block_size, block_count: as stele.Loader(); here
             drop_last drops what is not the same number for all ranks.
-        rank, world_size: None: those of torch.distributed, if it is initialized.
+        rank, world_size: None: those of torch.distributed, once it is initialized.
     """
 
     def __init__(
@@ -181,8 +199,8 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
         if isinstance(data_source, (str, bytes)):
             raise TypeError("Sampler takes a dataset, not the name of a target")
         # Not that of the class above, which takes the whole order into memory.
-        self.rank, self.world_size = _ranks(rank, world_size)
-        self.num_replicas = self.world_size
+        self._place = _Place(rank, world_size)
+        self._settle()
         self.drop_last = drop_last
         self._count = len(data_source)
         if not self._count:
@@ -197,6 +215,11 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
         self._start = 0
         self._ended: int | None = None  # the epoch of a state that was loaded, if at its end
         self._iterator: _Indices | None = None
+        self._again = False  # its epoch, and not the one after it
+
+    def _settle(self) -> None:
+        self.rank, self.world_size = self._place.now()
+        self.num_replicas = self.world_size
 
     @property
     def epoch(self) -> int:
@@ -208,12 +231,15 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
         self.set_epoch(epoch)
 
     def set_epoch(self, epoch: int) -> None:
-        """Iterate over this epoch next; where a state of it was loaded, over its rest."""
-        if number("epoch", epoch, 64) != self._epoch or (
-            self._iterator and self._iterator.used
-        ):
+        """Iterate over this epoch next; where a state of it was loaded, over its rest. Of an
+        epoch that is iterated over, as Lightning says it, that goes on, and the state with it."""
+        if number("epoch", epoch, 64) != self._epoch:
             self._epoch, self._start = epoch, self._count if epoch == self._ended else 0
-        self._ended = self._iterator = None
+            self._iterator = None
+        elif self._iterator and self._iterator.used:
+            self._again = True
+            return
+        self._ended = None
 
     def _share(self, count: int) -> int:
         """Of so many samples, those of this rank."""
@@ -221,11 +247,13 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
 
     def __len__(self) -> int:
         """Samples of this rank in a whole epoch, as others count steps with."""
+        self._settle()
         return self._share(self._count)
 
     @property
     def remaining(self) -> int:
         """Samples of this rank that iterating gives next: after a state the rest of its epoch."""
+        self._settle()
         return self._share(self._count - self._begin()[1])
 
     def _begin(self) -> tuple[int, int, int | None]:
@@ -233,12 +261,16 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
         # Iterators are also made and not used, by StatefulDataLoader.
         # After a state at an end it also takes indices that it does not use.
         if self._iterator and self._iterator.used:
+            if self._again:
+                return self._epoch, 0, None
             if self._ended is None or self._iterator.is_at_end():
                 return self._epoch + 1, 0, None
         return self._epoch, self._start, self._ended
 
     def __iter__(self) -> _Indices:
+        self._settle()
         self._epoch, self._start, self._ended = self._begin()
+        self._again = False
         self._iterator = _Indices(self)
         return self._iterator
 
@@ -253,7 +285,9 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
         """
         if consumed is None:
             consumed = self._iterator.consumed(_is_stateful()) if self._iterator else 0
-        taken = number("consumed", consumed, 64) * self.world_size
+        self._settle()
+        world = self._iterator.step if self._iterator else self.world_size
+        taken = number("consumed", consumed, 64) * world
         position = min(self._start + taken, self._count)
         raw = _STATE.pack(self._head, self._seed, self._epoch, position)
         return {"stele": 1, "state": base64.b64encode(raw).decode("ascii")}
@@ -281,6 +315,7 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
             )
         self._seed, self._epoch, self._start = seed, epoch, position
         self._ended = self._iterator = None
+        self._again = False
         if not self.remaining:
             self._epoch, self._start, self._ended = epoch + 1, 0, epoch
 
@@ -490,7 +525,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     Args:
         sources: as stele.Loader().
         transform: called with each stele.Batch, which cannot leave its process.
-        rank, world_size: None: those of torch.distributed, if it is initialized.
+        rank, world_size: None: those of torch.distributed, once it is initialized.
         options: of stele.Loader().
     """
 
@@ -506,10 +541,10 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         check_sources(sources)
         function("transform", transform)
         self._sources, self._transform, self._options = sources, transform, options
-        self._rank, self._world = _ranks(options.get("rank"), options.get("world_size"))
+        self._place = _Place(options.get("rank"), options.get("world_size"))
         self._state: Mapping[str, object] | None = None
         self._epoch: int | None = None
-        self._opened: tuple[tuple[int, int] | None, Loader[Any]] | None = None
+        self._opened: tuple[object, Loader[Any]] | None = None
         self._elsewhere = torch.zeros(1, dtype=torch.uint8)  # whether workers read
         self._elsewhere.share_memory_()
         self._said = torch.zeros(2, dtype=torch.int64)  # to workers that go on: how often, epoch
@@ -519,11 +554,11 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     def _loader(self) -> Loader[Any]:
         """The one of this process, where the state that was loaded says."""
         worker = cast(Any, torch.utils.data.get_worker_info())
-        who = (worker.id, worker.num_workers) if worker else None
+        share, count = (worker.id, worker.num_workers) if worker else (0, 1)
+        who = worker is not None, share, count, *self._place.now()
         if self._opened is None or self._opened[0] != who:
-            share, count = who or (0, 1)
             options = Shared(**self._options, worker=share, workers=count)
-            options["rank"], options["world_size"] = self._rank, self._world
+            options["rank"], options["world_size"] = self._place.now()
             self._opened = (who, Loader(self._sources, transform=self._transform, **options))
         loader = self._opened[1]
         if self._state is not None:
@@ -544,7 +579,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         whole = len(self._sources) if isinstance(self._sources, Samples) else None
         if whole is None or self._options.get("epoch_size"):
             return len(self._loader())
-        step = self._world * self._options.get("batch_size", 1)
+        step = self._place.now()[1] * self._options.get("batch_size", 1)
         return whole // step if self._options.get("drop_last") else -(-whole // step)
 
     def set_epoch(self, epoch: int) -> None:
@@ -576,6 +611,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._elsewhere[0] = False
 
     def __getstate__(self) -> dict[str, Any]:
+        self._place.now()  # a worker that is spawned has no group
         return {**self.__dict__, "_opened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

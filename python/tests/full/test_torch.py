@@ -403,16 +403,14 @@ class Model(lightning.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.1)
 
-    def train_dataloader(self):
-        data = Dataset(target, pictures.number)
-        return StatefulDataLoader(data, 10, sampler=Sampler(data), num_workers=2)
-
 
 def fit(model, **options):
+    data = Dataset(target, pictures.number)
+    loader = StatefulDataLoader(data, 10, sampler=Sampler(data), num_workers=2)  # before there are ranks
     lightning.Trainer(
         max_epochs=2, accelerator="cpu", devices=int(devices), strategy="ddp" if devices > "1" else "auto",
         logger=False, enable_checkpointing=False, enable_progress_bar=False,
-    ).fit(model, **options)
+    ).fit(model, loader, **options)
 
 
 if int(stop):
@@ -781,9 +779,70 @@ class Samplers(unittest.TestCase):
         self.assertNotEqual(*orders)
 
     def test_lightning_goes_on(self):
-        """By the length of an epoch: what was done of it comes off once."""
-        orders = self.lightning(1, 113)
-        self.assertEqual([sorted(order) for order in orders], [self.all] * 2)
+        """By the length of an epoch: what was done of it comes off once. In its first epoch
+        it names that only when its iterator is there."""
+        for stop in (5, 113):
+            orders = self.lightning(1, stop)
+            self.assertEqual([sorted(order) for order in orders], [self.all] * 2)
+
+    def test_set_epoch_of_what_runs(self):
+        """The iterator may be meant that is there, or the next one."""
+        order = list(self.sampler(seed=3))
+        for kind, workers in itertools.product((DataLoader, StatefulDataLoader), (0, 2)):
+            with self.subTest(kind=kind, workers=workers):
+                made = [self.sampler(seed=3) for _ in range(2)]
+                loaders = [kind(range(1000), 10, sampler=s, num_workers=workers) for s in made]
+                batches = iter(loaders[0])
+                made[0].set_epoch(0)
+                seen = [n for _ in range(5) for n in next(batches).tolist()]
+                what = made if kind is DataLoader else loaders
+                what[1].load_state_dict(what[0].state_dict())
+                rest = [n for batch in loaders[1] for n in batch.tolist()]
+                self.assertEqual(seen + rest, order)
+        sampler = self.sampler(seed=3)
+        next(iter(sampler))
+        sampler.set_epoch(0)
+        self.assertEqual(list(sampler), order)
+        self.assertNotEqual(list(sampler), order)
+
+    def test_ranks_that_come_later(self):
+        """torch.distributed is often initialized when Sampler and Batches are made."""
+        code = """
+import sys
+import pictures, torch
+from stele.torch import Batches, Sampler
+from torch.utils.data import DataLoader
+
+rank, store, target = int(sys.argv[1]), *sys.argv[2:]
+sampler = Sampler(range(1000))
+import stele
+data = stele.open(target)
+loaders = [
+    DataLoader(range(1000), 10, sampler=sampler),
+    *(
+        DataLoader(Batches(data, batch_size=10, transform=lambda b: [s.id for s in b]), None,
+                   num_workers=workers)
+        for workers in (0, 2)
+    ),
+]
+assert len(loaders[0]) == 100 and len(loaders[1]) == 100
+torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
+for loader in loaders:
+    assert len(loader) == 50
+    seen = [int(n) for batch in loader for n in batch]
+    both = [None, None]
+    torch.distributed.all_gather_object(both, seen)
+    assert [len(b) for b in both] == [500, 500] and sorted(both[0] + both[1]) == list(range(1000))
+"""
+        with tempfile.NamedTemporaryFile(dir=pictures.DIRECTORY) as store:
+            os.unlink(store.name)
+            ranks = [
+                subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, str(rank),
+                                  f"file://{store.name}", pictures.numbers()])  # fmt: skip
+                for rank in range(2)
+            ]
+            self.assertEqual([rank.wait(timeout=120) for rank in ranks], [0, 0])
+            Path(store.name).touch()
 
     def test_length(self):
         for world in (1, 3):
