@@ -107,9 +107,9 @@ int mount_type_of(const char *path, char type[32])
 /* ---- the end of a mount ---- */
 
 /* By who mounted it, without being root. Return: 0; negative errno. */
-static int run_fusermount(const char *path)
+static int run_fusermount(const char *path, bool lazily)
 {
-	char *words[] = {"fusermount3", "-u", "--", (char *)path, NULL};
+	char *words[] = {"fusermount3", lazily ? "-uz" : "-u", "--", (char *)path, NULL};
 	char output[TOOL_OUTPUT_SIZE];
 	int status = tool_run(words, output);
 
@@ -118,11 +118,13 @@ static int run_fusermount(const char *path)
 	return strstr(output, "busy") ? -EBUSY : -EPERM;
 }
 
-static int leave(const char *path, const char *type)
+int mount_leave(const char *path, const char *type, bool lazily)
 {
-	int error = umount2(path, UMOUNT_NOFOLLOW) ? -errno : 0;
+	const int flags = UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0);
+	int error = umount2(path, flags) ? -errno : 0;
 
-	return error == -EPERM && !strcmp(type, MOUNT_FUSE_TYPE) ? run_fusermount(path) : error;
+	return error == -EPERM && !strcmp(type, MOUNT_FUSE_TYPE) ? run_fusermount(path, lazily) :
+								    error;
 }
 
 /* Is it one that 'stele mount' made? If not, that is said. */
@@ -162,7 +164,7 @@ int cmd_umount(const struct cmd *cmd, int argc, char **argv)
 	dir = argv[optind];
 	if (!check_type(dir, path, type))
 		return cmd_finish(CMD_FAILED);
-	error = leave(path, type);
+	error = mount_leave(path, type, false);
 	if (error)
 		cmd_error(error, "cannot unmount '%s'", dir);
 	if (error == -EBUSY)

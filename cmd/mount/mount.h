@@ -43,5 +43,10 @@ int mount_resolve(const char *dir, char path[PATH_MAX]);
  * negative errno: it cannot be told, type is "".
  */
 int mount_type_of(const char *path, char type[32]);
+/*
+ * Unmount what is of that type. `lazily`: the name at once, the rest when nobody uses it any
+ * more. Return: 0; negative errno: -EBUSY, -EPERM, ...
+ */
+int mount_leave(const char *path, const char *type, bool lazily);
 
 #endif

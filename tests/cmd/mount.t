@@ -297,6 +297,32 @@ wait "$server"
 is 0 "$?" "a signal ends it"
 is "" "$(findmnt -n mnt)" "and the mount"
 
+# ---- a signal while it is used ---------------------------------------------
+
+# used: a directory of it, by fd 8
+used() {
+	foreground bad
+	exec 8<mnt/v1/a
+	kill "$server"
+}
+used
+soon grep -q "in use: another signal ends it at once" log || diag "$(<log)"
+ok "which is said" grep -q "in use: another signal ends it at once" log
+is "" "$(findmnt -n mnt)" "the name is gone at once"
+is "$(ls src/a)" "$(timeout -k 1 30 ls /proc/self/fd/8/)" "who uses it is answered"
+ok "also for what was not read before" timeout -k 1 30 cmp src/a/8.bin /proc/self/fd/8/8.bin
+exec 8<&-
+wait "$server"
+is 0 "$?" "it ends with the last of these"
+used
+soon not findmnt -n mnt >/dev/null
+kill "$server"
+wait "$server"
+is $((128 + 15)) "$?" "a second signal does not wait"
+run timeout -k 1 30 ls /proc/self/fd/8/
+ok "and whoever uses it gets an error" grep -q "Transport endpoint is not connected" <<<"$err"
+exec 8<&-
+
 # ---- no temporary files ----------------------------------------------------
 
 TMPDIR=$tmp/none/at/all foreground small.stele@v4

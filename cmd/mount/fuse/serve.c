@@ -4,7 +4,7 @@
  *
  * It is forked before anything is opened, as neither librbd nor a reader survives a fork, and
  * who started it waits until the mount is there. Its end is the kernel's word that nobody has
- * the mount any more; a signal unmounts it, and waits for that word, too.
+ * the mount any more; a signal unmounts it, and waits for that word, too, a second one does not.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 
 #define THREADS 16u /* requests at a time */
 #define DEVICE	"/dev/fuse"
+#define PATIENCE_S 1 /* from a signal until it is said why it does not end */
 
 struct server {
 	const struct mounting *mounting;
@@ -144,15 +145,51 @@ static void *answer(void *user)
 	return NULL;
 }
 
-/* Until the end, which comes as a signal, too. */
+static bool is_done(const struct server *server)
+{
+	return __atomic_load_n(&server->done, __ATOMIC_RELAXED);
+}
+
+/*
+ * Whoever still has a file or directory of it goes on and is answered, so not by libfuse, which
+ * closes the device. What others have put on top of it is not ours to unmount.
+ */
+static void unmount(const struct server *server)
+{
+	const char *path = server->mounting->path;
+	char type[32];
+	int error = mount_type_of(path, type);
+
+	if (!error && !strcmp(type, MOUNT_FUSE_TYPE))
+		error = mount_leave(path, type, true);
+	if (error)
+		cmd_error(error, "cannot unmount '%s'", server->mounting->dir);
+}
+
+/* Until the end, which comes as a signal, too. Another one does not wait for who still reads. */
 static void *await_signals(void *user)
 {
+	const struct timespec patience = {.tv_sec = PATIENCE_S};
 	struct server *server = user;
-	int signal;
+	int number;
 
-	while (!sigwait(&server->signals, &signal) &&
-	       !__atomic_load_n(&server->done, __ATOMIC_RELAXED))
-		fuse.fuse_session_unmount(server->session);
+	if (sigwait(&server->signals, &number) || is_done(server))
+		return NULL;
+	unmount(server);
+	do
+		number = sigtimedwait(&server->signals, NULL, &patience);
+	while (number < 0 && errno == EINTR);
+	if (number < 0 && errno == EAGAIN) {
+		cmd_message("'%s' is unmounted, but in use: another signal ends it at once",
+			    server->mounting->dir);
+		if (sigwait(&server->signals, &number))
+			return NULL;
+	}
+	if (number > 0 && !is_done(server)) {
+		signal(number, SIG_DFL);
+		pthread_sigmask(SIG_UNBLOCK, &server->signals, NULL);
+		raise(number);
+	}
 	return NULL;
 }
 
