@@ -518,8 +518,9 @@ class Batches(torch.utils.data.IterableDataset[Any]):
     """A stele.Loader for DataLoader(batch_size=None); best with num_workers=0.
 
     Worker processes read the rank's batches in turn: they are the same, in the same order, however
-    many there are. A state of theirs can be loaded by other ranks if all workers have handed out
-    as many batches, and is saved by StatefulDataLoader only. Without persistent workers, say
+    many there are. A state of theirs can be loaded by other ranks, or with another batch_size,
+    only if all workers have handed out as many batches, which is not checked; it is saved by
+    StatefulDataLoader alone. Without persistent workers, say
     set_epoch() before each epoch.
 
     Args:

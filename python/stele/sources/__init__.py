@@ -22,10 +22,11 @@ What a source is shows in its name and in how it begins; `format` says it where 
 
 Integers, booleans, dates and times (as numbers of their unit, which all files have to share)
 become int, floats float, text str, and binary, pictures and sound bytes, as they are stored. Lists
-of numbers are tensors, whose first dimension may differ unless the type says how many there are; unsigned integers of 64 bits that no
-int holds are tensors without dimensions. Names of classes stay (ClassLabel). Decimals are text, and
-so are, as JSON, structs, maps and other lists. In the place of a null is '' or b'', nan, or for a
-class -1; where integers have nulls, they become float.
+of numbers are tensors, whose first dimension may differ unless the type says how many there are;
+unsigned integers of 64 bits that no int holds are tensors without dimensions. Names of classes
+stay (ClassLabel), but not of lists of them, which a warning says. Decimals are text, and so are,
+as JSON, structs, maps and other lists. In the place of a null is '' or b'', nan, or for a class -1;
+where integers have nulls, they become float.
 
 Fields have the names of their columns; what is no letter or digit of ASCII, '.' or '-' becomes '_'.
 
@@ -58,7 +59,7 @@ from typing import Any, NamedTuple
 from ..dataset import Field, Target, split
 from ..errors import Error, ExistsError, short
 from ..options import several, text, text_or_none
-from ..progress import Watch
+from ..progress import Watch, once
 from ..reports import BuildReport, Snapshot
 from ..writer import Writer
 from .detect import FORMATS, NAMED, detect
@@ -334,6 +335,7 @@ def _nowhere(directory: Target | None) -> str:
     return os.path.join(given, f"stele-{secrets.token_hex(8)}")
 
 
+@once()
 def _import(
     source: Path | Iterable[Path],
     target: Target,

@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.types as kind
 
 from ..dataset import DTYPES, Field
+from ..progress import log
 from .source import QUIET, SOME, SourceError
 
 Convert = Callable[[Any], Any]
@@ -39,6 +40,11 @@ def kinds_of(schema: Any) -> dict[str, Field]:
     for name in names:
         if names.count(name) > 1:
             raise SourceError(f"there are {names.count(name)} columns with the name '{name}'")
+    for name in names:
+        lost = _feature(features.get(name)) != "ClassLabel" and _names_within(features.get(name))
+        if lost:
+            log(2, f"column '{name}' has lists of classes: their numbers stay, and the names, "
+                f"{', '.join(map(repr, lost[:3]))}{', ...' if lost[3:] else ''}, do not")  # fmt: skip
     return {f.name: _field(f, features.get(f.name)) for f in schema}
 
 
@@ -54,6 +60,17 @@ def units_of(schema: Any) -> dict[str, str]:
 
 def _feature(feature: Any) -> str:
     return str(feature.get("_type", "")) if isinstance(feature, dict) else ""
+
+
+def _names_within(feature: Any) -> list[str]:
+    """Of a ClassLabel in lists or structs, of which no field can have them."""
+    if _feature(feature) == "ClassLabel":
+        names = feature.get("names")
+        return [*map(str, names)] if isinstance(names, list) else []
+    inner = feature.values() if isinstance(feature, dict) else feature
+    if not isinstance(feature, (dict, list)):
+        return []
+    return next(filter(None, map(_names_within, inner)), [])
 
 
 def _classes(field: Any, feature: Any) -> tuple[str, ...]:

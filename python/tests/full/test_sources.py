@@ -580,6 +580,21 @@ class HuggingFace(Case):
              "tokens": list(range(n % 4)), "text": f"t{n}", "n": n, "when": n}
             for n in range(rows)], features=features)  # fmt: skip
 
+    def test_lists_of_classes(self):
+        import datasets
+
+        tags = datasets.ClassLabel(names=["O", "B-PER", "I-PER", "B-LOC"])
+        features = datasets.Features({"tags": datasets.Sequence(tags), "label": tags})
+        rows = [{"tags": [1, 2], "label": 1}, {"tags": [3], "label": 0}]
+        datasets.Dataset.from_list(rows * 20, features=features).save_to_disk(self.tmp / "tags", num_shards=3)
+        with self.assertLogs("stele", "WARNING") as logged:
+            self.build(self.tmp / "tags")
+        self.assertEqual([record.getMessage() for record in logged.records], [
+            "column 'tags' has lists of classes: their numbers stay, and the names, "
+            "'O', 'B-PER', 'I-PER', ..., do not"])  # fmt: skip
+        with stele.open(self.target) as ds:
+            self.assertEqual(ds.fields["label"].classes, tuple(tags.names))
+
     def check(self, key, n, ds):
         got = ds[key]
         self.assertEqual(got["label"], n % 2 if n % 5 else -1)
