@@ -302,6 +302,8 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
         return self._finish(self._whole[id], target)
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, Any]]:
+        if type(self).__getitem__ is not DatasetFolder.__getitem__:
+            return [self[index] for index in listed(indices)]  # what a subclass makes of them
         where = [self._where(index) for index in listed(indices)]
         read = self._whole[[id for id, _ in where]]
         return [self._finish(s, target) for s, (_, target) in zip(read, where, strict=True)]

@@ -39,6 +39,8 @@ class Source:
         return self.transform(self.data[int(index)])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        if type(self).__getitem__ is not Source.__getitem__:
+            return [self[index] for index in indices]  # what a subclass makes of them
         return [self.transform(sample) for sample in self.data[list(indices)]]
 
     _getitems = __getitems__

@@ -94,6 +94,8 @@ class Dataset(torch.utils.data.Dataset[Any]):
         return self.transform(found)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        if type(self).__getitem__ is not Dataset.__getitem__:
+            return [self[index] for index in indices]  # what a subclass makes of them
         return [self.transform(sample) for sample in self.data[list(indices)]]
 
 

@@ -66,5 +66,7 @@ class ShardListDataset:
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         indices = listed(indices)
+        if type(self).__getitem__ is not ShardListDataset.__getitem__:
+            return [self[index] for index in indices]  # what a subclass makes of them
         read = self.data[indices]
         return [self._dict(index, s) for index, s in zip(indices, read, strict=True)]

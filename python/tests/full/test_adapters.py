@@ -275,6 +275,13 @@ class Adapters(unittest.TestCase):
         loader = DataLoader(data, 10, num_workers=2, shuffle=True)
         self.assertEqual(sorted(n for batch in loader for n in batch.tolist()), ALL)
 
+        class Keys(stele.wids.ShardListDataset):
+            def __getitem__(self, index):
+                return super().__getitem__(index)["__key__"]
+
+        keys = Keys(self.target)
+        self.assertEqual(keys.__getitems__([3, 1]), [keys[3], keys[1]])
+
     def test_dali(self):
         """Its own CPU pipeline; without DALI, called as DALI would."""
         import stele.dali

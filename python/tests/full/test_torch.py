@@ -302,6 +302,24 @@ class Folders(unittest.TestCase):
         self.assertEqual(ours.targets, theirs.targets)
         self.assertTrue(same(ours[40][0], theirs[40][0]))
 
+    def test_subclasses(self):
+        """What a subclass makes of a sample, DataLoader gets, in batches, too."""
+
+        class WithPath(ImageFolder):
+            def __getitem__(self, index):
+                return (*super().__getitem__(index), self.samples[index][0])
+
+        folder = WithPath(f"{self.image}/train", lambda image: torch.zeros(1))
+        _, targets, paths = next(iter(DataLoader(folder, 7)))
+        self.assertEqual([*zip(paths, targets.tolist(), strict=True)], folder.samples[:7])
+
+        class Squares(stele.torch.Dataset):
+            def __getitem__(self, index):
+                return super().__getitem__(index) ** 2
+
+        squares = Squares(pictures.numbers(), number)
+        self.assertEqual(next(iter(DataLoader(squares, 5))).tolist(), [squares[n] for n in range(5)])
+
     def test_pickle_and_subset(self):
         _, ours = self.pair()
         again = pickle.loads(pickle.dumps(ours))
