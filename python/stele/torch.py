@@ -611,6 +611,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         if not isinstance(state, Mapping) or "state" not in state:
             raise no_state("loader", state)
         self._state = state
+        if torch.utils.data.get_worker_info() is None:
+            self._epoch = None  # said before; a worker does not know which came last
         self._elsewhere[0] = False
 
     def __getstate__(self) -> dict[str, Any]:

@@ -298,14 +298,14 @@ class Adapters(unittest.TestCase):
             self.skipTest("needs nvidia-dali")
 
         @pipeline_def(batch_size=16, num_threads=2, device_id=None)
-        def pipeline(**options):
-            return tuple(fn.external_source(source, num_outputs=2, **options))
+        def pipeline(batch_info=None):
+            return tuple(fn.external_source(source, num_outputs=2, batch_info=batch_info, no_copy=True))
 
         with self.assertRaisesRegex(Exception, "batch_info=True"):
             pipe = pipeline()
             pipe.build()
             pipe.run()
-        pipe = pipeline(batch_info=True, no_copy=True)
+        pipe = pipeline(batch_info=True)
         pipe.build()
         for _ in range(2):
             seen = []

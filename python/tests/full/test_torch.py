@@ -1018,6 +1018,23 @@ class Iterables(unittest.TestCase):
             again = pickle.loads(pickle.dumps(stele.ChecksumError("all that is known")))
             self.assertEqual((again.errno, str(again)), (errno.EBADMSG, "all that is known"))
 
+    def test_state_after_set_epoch(self):
+        """What is said last counts."""
+        made = [Batches(self.ds, batch_size=10, seed=4, transform=lambda b: [s.id for s in b]) for _ in range(2)]
+        order = list(made[0])
+        taken = list(itertools.islice(made[1], 4))
+        self.assertEqual(taken, order[:4])
+        state = made[1].state_dict()
+        for workers in (0, 2):
+            for used in (False, True):
+                data = Batches(self.ds, batch_size=10, seed=4, transform=lambda b: [s.id for s in b])
+                loader = DataLoader(data, batch_size=None, num_workers=workers)
+                data.set_epoch(1)
+                if used:
+                    self.assertNotEqual(list(loader), order)
+                data.load_state_dict(state)
+                self.assertEqual(list(loader), order[4:])
+
     def test_resume_elsewhere(self):
         for before, taken, after in ((1, 5, 2), (2, 3, 3), (3, 2, 1)):
             seen, states = Counter(), []
