@@ -43,6 +43,8 @@ void output_hint_place(int fd, int error, const char *place)
 			 place);
 	else if (error == -EFBIG)
 		remedy_file_limit();
+	else if (error == -EACCES)
+		cmd_hint("choose a %s of your own, or run it as a user who may write there", place);
 }
 
 int output_directory(const char *path)

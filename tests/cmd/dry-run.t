@@ -124,8 +124,11 @@ if [ "$(id -u)" = 0 ]; then
 	ok "build -n -f: says so" \
 		grep -qF "cannot replace 'closed/image.stele': Permission denied" <<<"$err" ||
 		diag "$err"
+	run as "$BUILD/stele" extract image.stele@v1 closed/out
+	is "1 hint: choose a DIR of your own, or run it as a user who may write there" \
+		"$status $(tail -n1 <<<"$err")" "extract: no permission"
 else
-	skip_block 2 "needs root"
+	skip_block 3 "needs root"
 fi
 rm -r closed
 
