@@ -127,7 +127,8 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
     What differs: a class is a directory with a file in it, as there are no others; `samples`,
     `targets` and `imgs` are immutable sequences instead of lists, but other ones can be
     assigned to; a loader gets a file object (whose name is the path), or, if it cannot use
-    that for the first sample, the path of a file in memory, without a suffix.
+    that for the first sample, the path of a file in memory, without a suffix; there is no
+    make_dataset() to override.
 
     Args:
         root: a target, and optionally a directory in it: ``/dev/vdb@v1/train``; or a
@@ -157,6 +158,8 @@ class DatasetFolder(torch.utils.data.Dataset[Any]):
             raise ValueError(
                 "Both extensions and is_valid_file cannot be None or not None at the same time"
             )
+        if hasattr(self, "make_dataset"):
+            raise TypeError("make_dataset() is not called: override find_classes(), or assign to samples")
         for name, given in {"transform": transform, "target_transform": target_transform}.items():
             function(name, given)
         self._whole, self._name, inside = _open(root, verify)

@@ -298,6 +298,12 @@ class Folders(unittest.TestCase):
         class Theirs(self.vision.datasets.ImageFolder):
             find_classes = Some.find_classes
 
+        class Made(ImageFolder):
+            def make_dataset(self, *arguments):
+                raise AssertionError("called")
+
+        with self.assertRaisesRegex(TypeError, r"make_dataset\(\) is not called"):
+            Made(f"{self.image}/train")
         theirs, ours = Theirs(f"{self.folder}/train"), Some(f"{self.image}/train")
         self.assertEqual(ours.targets, theirs.targets)
         self.assertTrue(same(ours[40][0], theirs[40][0]))
