@@ -407,6 +407,7 @@ static const struct {
 	{-EUCLEAN, NULL, NULL, "'stele verify' lists all damage; " DAMAGE},
 	{-ESTALE, " append compact gc snapshot resize repair posix ", "taken over",
 	 "run it again when the other has ended; it goes by what that has made"},
+	{-ESTALE, NULL, "changed by somebody else meanwhile", WHEN_QUIET},
 	{-ESTALE, NULL, "was removed while", "what it held is gone with it: make it anew"},
 	{-ESTALE, NULL, "was cut off while", "what was cut off is gone: make it anew"},
 	{-ESTALE, " copy ", "the file was moved",

@@ -171,7 +171,8 @@ class Sampler(torch.utils.data.DistributedSampler[int]):
     With a DataLoader, also with workers that take indices ahead, its state is that of what
     the DataLoader handed out; a batch for which next() raises is not counted, unless it hands
     out another behind it. An interrupt may come between PyTorch's count and the loop: a state
-    for that is taken in the loop, behind each step. StatefulDataLoader saves and loads it.
+    for that is taken in the loop, behind each step. StatefulDataLoader saves and loads it; one
+    with snapshot_every_n_steps passes over whole batches after that, of the size it has then.
 
     Lightning leaves it as it is, a DistributedSampler. What shares out the indices once
     more, as Accelerate does, needs all of them: rank=0, world_size=1; else the DataLoader
@@ -580,7 +581,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
 
     def __len__(self) -> int:
         whole = len(self._sources) if isinstance(self._sources, Samples) else None
-        if whole is None or self._options.get("epoch_size"):
+        if whole is None or self._options.get("epoch_size") or self._options.get("where"):
             return len(self._loader())
         step = self._place.now()[1] * self._options.get("batch_size", 1)
         return whole // step if self._options.get("drop_last") else -(-whole // step)

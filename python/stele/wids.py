@@ -19,7 +19,8 @@ from .rows import dataset
 class ShardListDataset:
     """Samples whose keys are paths, without shards.
 
-    One field of bytes has the extension of the key; of several each has its name as one.
+    One field of bytes has the extension of the key; where the key has none, and of several
+    fields, each has its name as one.
 
     Args:
         transformations: a function of the dict, or several; wids' own ones work.
@@ -50,7 +51,7 @@ class ShardListDataset:
         directory, slash, name = sample.key.rpartition("/")
         if len(self._blobs) == 1:
             name, dot, extension = name.partition(".")
-            blobs = {dot + extension: self._blobs[0]}
+            blobs = {"." + (extension if dot else self._blobs[0]): self._blobs[0]}
         else:
             blobs = {"." + blob: blob for blob in self._blobs}
         found: Any = {"__key__": directory + slash + name, "__index__": index}

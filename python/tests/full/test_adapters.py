@@ -279,6 +279,11 @@ class Adapters(unittest.TestCase):
             def __getitem__(self, index):
                 return super().__getitem__(index)["__key__"]
 
+        with stele.Writer(pictures.DIRECTORY / "wids.stele", force=True) as w:
+            w.put("a/b", {"jpg": b"1", "label": 2})
+        (row,) = stele.wids.ShardListDataset(pictures.DIRECTORY / "wids.stele").__getitems__([0])
+        self.assertEqual(row[".jpg"].read(), b"1")
+        self.assertEqual((sorted(row), row["__key__"]), ([".jpg", "__index__", "__key__", "label"], "a/b"))
         keys = Keys(self.target)
         self.assertEqual(keys.__getitems__([3, 1]), [keys[3], keys[1]])
 

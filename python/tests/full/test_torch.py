@@ -955,6 +955,8 @@ class Iterables(unittest.TestCase):
                 data = Batches(self.ds, seed=2, transform=numbered, **options)
                 wanted = list(DataLoader(data, batch_size=None))
                 self.assertEqual(len(wanted), len(data))
+                some = Batches(self.ds, where="label < 3", transform=numbered, **options)
+                self.assertEqual(len(list(DataLoader(some, batch_size=None))), len(some))
                 for workers in (1, 2, 16) if rank == 0 else (3,):
                     got = list(DataLoader(data, batch_size=None, num_workers=workers))
                     self.assertEqual(got, wanted, (options, workers))
