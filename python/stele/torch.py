@@ -555,8 +555,9 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._said.share_memory_()
         self._heard = 0
 
-    def _loader(self) -> Loader[Any]:
-        """The one of this process, where the state that was loaded says."""
+    def _loader(self, begins: bool = False) -> Loader[Any]:
+        """The one of this process, where the state that was loaded says, or set_epoch(); of an
+        epoch that it is in the middle of, that says what comes when iterating begins again."""
         worker = cast(Any, torch.utils.data.get_worker_info())
         share, count = (worker.id, worker.num_workers) if worker else (0, 1)
         who = worker is not None, share, count, *self._place.now()
@@ -567,7 +568,8 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         loader = self._opened[1]
         if self._state is not None:
             loader.load_state_dict(self._state)
-        if self._epoch is not None:
+        runs = loader.epoch == self._epoch and loader.remaining < len(loader)
+        if self._epoch is not None and (begins or not runs):
             loader.set_epoch(self._epoch)
         return loader
 
@@ -575,7 +577,7 @@ class Batches(torch.utils.data.IterableDataset[Any]):
         self._elsewhere[0] = torch.utils.data.get_worker_info() is not None
         if self._heard != int(self._said[0]):
             self._heard, self._epoch = int(self._said[0]), int(self._said[1]) % 2**64
-        loader = self._loader()
+        loader = self._loader(begins=True)
         self._state = self._epoch = None  # not before: workers may be the ones who read
         return iter(loader)
 

@@ -1043,6 +1043,20 @@ class Iterables(unittest.TestCase):
                 data.load_state_dict(state)
                 self.assertEqual(list(loader), order[4:])
 
+    def test_set_epoch_of_what_runs(self):
+        """As of a Sampler."""
+        made = [Batches(self.ds, batch_size=10, seed=4, transform=lambda b: [s.id for s in b]) for _ in range(2)]
+        order = list(made[1])
+        batches = iter(DataLoader(made[0], batch_size=None))
+        made[0].set_epoch(0)
+        taken = [next(batches) for _ in range(4)]
+        state = made[0].state_dict()
+        self.assertEqual(taken + list(batches), order)
+        made[1].load_state_dict(state)
+        self.assertEqual(list(made[1]), order[4:])
+        self.assertEqual(list(made[0]), order, "which set_epoch() said")
+        self.assertNotEqual(list(made[0]), order)
+
     def test_resume_elsewhere(self):
         for before, taken, after in ((1, 5, 2), (2, 3, 3), (3, 2, 1)):
             seen, states = Counter(), []
