@@ -224,6 +224,9 @@ static int follow_base(struct stele_labels *labels, const struct tops *tops,
 		return 0;
 	if (splits && tops->classes && !labels->has_split)
 		return refuse(log, "the source has splits");
+	/* Of what an image has without that directory, each sample would have another key. */
+	if (labels->split_level > TOP_LEVEL)
+		return refuse(log, "the source has splits in its only directory");
 	if (labels->has_split && (tops->count || labels->at_top) && !splits)
 		return refuse(log, "the source has no splits");
 	if (labels->has_split)

@@ -97,8 +97,12 @@ rm -rf "$tmp/src"
 must mkdir "$tmp/src"
 tar -C "$tmp/src" -xf "$tmp/photos.tar"
 run stele append "$tmp/src" "$image@v2"
+is 1 "$status" "append: which may be the same samples under other keys"
+ok "with the reason" grep -q "has splits in its only directory; say where" <<<"$err" || diag "$err"
+ok "and what to do" grep -q "^hint: .*--label-from.*samples would be there twice" <<<"$err"
+run stele append --label-from=3 "$tmp/src" "$image@v2"
 is "$wrapped train/cat/1:label=0:split=0 val/dog/2:label=1:split=1" "$(seen @v2)" \
-	"and appended to what has them at the top" || diag "$err"
+	"unless told that they are not" || diag "$err"
 built --label-from=3
 is "$wrapped" "$(seen)" "--label-from=3: the same"
 built --label-from=2
